@@ -1,0 +1,68 @@
+# Everything a developer does, and nothing to install by hand first: `make help` lists it.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+TORCH  := torch==2.13.0
+
+NATIVE := $(wildcard native/*.cpp native/*.h native/CMakeLists.txt)
+CPP    := $(shell find native benchmarks -name '*.cpp' -o -name '*.h' 2>/dev/null)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo install test check lint bench docs fuzz format clean
+
+help:  ## list what make can do
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 10
+
+demo: install  ## train a small transformer on the CPU, profile it, say where its time went
+	@$(BIN)/trnscope demo
+
+install: $(VENV)/.trnscope  ## make .venv with trnscope, its compiled scanner and the tools
+
+# Two stamps: the packages change rarely, the compiled module with every edit of native/.
+$(VENV)/.packages: pyproject.toml tools/preflight.sh
+	@tools/preflight.sh $(PYTHON)
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv $(VENV)
+	@echo "trnscope: installing packages into $(VENV) (the first time takes minutes: torch is large)"
+	@$(BIN)/python -m pip install -q --disable-pip-version-check "$(TORCH)"
+	@$(BIN)/python -m pip install -q --disable-pip-version-check \
+		"scikit-build-core>=0.10" "nanobind>=2.2" "cmake>=3.15,<5" ninja
+	@$(BIN)/python tools/requirements.py | \
+		$(BIN)/python -m pip install -q --disable-pip-version-check -r /dev/stdin
+	@touch $@
+
+# No build isolation: the build then uses the packages above and never fetches torch again.
+$(VENV)/.trnscope: $(VENV)/.packages $(NATIVE)
+	@echo "trnscope: compiling the scanner"
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pip install -q --disable-pip-version-check \
+		--no-build-isolation --no-deps -e .
+	@touch $@
+
+test: install  ## run every test (needs no accelerator)
+	@$(BIN)/python -m pytest
+
+check: lint  ## lints and the fast tests
+	@$(BIN)/python -m pytest -m "not slow"
+
+lint: install  ## formatting, lints, types and layers
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@test -z "$(CPP)" || $(BIN)/clang-format --dry-run -Werror $(CPP)
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+format: install  ## rewrite the sources in the project's format
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix -q .
+	@test -z "$(CPP)" || $(BIN)/clang-format -i $(CPP)
+
+bench: install  ## speed and memory on a generated 2 GB trace, against other readers
+	@$(BIN)/python -m benchmarks
+
+docs: install  ## write the generated pages and pictures again
+	@$(BIN)/python tools/make_docs.py
+
+fuzz: install  ## fuzz the scanner under AddressSanitizer (FUZZ_SECONDS=60)
+	@tools/fuzz.sh $${FUZZ_SECONDS:-60}
+
+clean:  ## remove what make made (the environment too)
+	@rm -rf $(VENV) build fuzz-out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

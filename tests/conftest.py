@@ -1,0 +1,27 @@
+"""Fixtures that every test may use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+REPO = Path(__file__).resolve().parents[1]
+SHARED = REPO.parent / "shared"
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of sample traces and cases beside the checkout; skips where it is absent."""
+    if not SHARED.is_dir():
+        pytest.skip(f"needs the sample traces in {SHARED}, which is not there")
+    return SHARED
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep the indices that tests build out of the user's own cache."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TRNSCOPE_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        yield
