@@ -1,0 +1,1 @@
+"""The ``trnscope`` command: each command calls the library and shows its result."""

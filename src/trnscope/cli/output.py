@@ -1,0 +1,55 @@
+"""Where a command's output goes: text for people, JSON for programs, remarks to stderr."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from trnscope.report.document import to_json_text
+from trnscope.report.text import printable
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A console that never interprets markup in what it prints; colours on a terminal only."""
+    return Console(stderr=stderr, markup=False, highlight=False, emoji=False, soft_wrap=True)
+
+
+def terminal_width() -> int | None:
+    """Cells in a line of the terminal; absent when the output is a file or a pipe."""
+    if "COLUMNS" in os.environ or sys.stdout.isatty():
+        return console().width
+    return None
+
+
+def print_lines(lines: Iterable[Text]) -> None:
+    """Print rendered lines, one each, never wrapped."""
+    out = console()
+    for line in lines:
+        out.print(line, soft_wrap=True)
+
+
+def print_json(document: dict[str, Any]) -> None:
+    """Print one JSON document."""
+    sys.stdout.write(to_json_text(document) + "\n")
+
+
+def print_error(message: str) -> None:
+    """One line on stderr, as every failure is told."""
+    _remark("error", message, "bold red")
+
+
+def print_warning(message: str) -> None:
+    """One line on stderr that does not stop the command."""
+    _remark("warning", message, "yellow")
+
+
+def _remark(word: str, message: str, style: str) -> None:
+    line = Text("trnscope: ")
+    line.append(f"{word}:", style=style)
+    line.append(f" {printable(message)}")
+    console(stderr=True).print(line, soft_wrap=True)
