@@ -1,0 +1,25 @@
+// What each bindings file registers in the module, and how vectors become numpy arrays.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <utility>
+#include <vector>
+
+void bind_scan(nanobind::module_& m);
+void bind_store(nanobind::module_& m);
+
+// Hands a vector to numpy without a copy; the array owns it.
+template <typename T>
+nanobind::ndarray<nanobind::numpy, T, nanobind::ndim<1>> to_numpy(std::vector<T>&& values) {
+    auto* owned = new std::vector<T>(std::move(values));
+    nanobind::capsule owner(owned,
+                            [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+    return nanobind::ndarray<nanobind::numpy, T, nanobind::ndim<1>>(owned->data(), {owned->size()},
+                                                                    owner);
+}
+
+// A contiguous one-dimensional read-only input array.
+template <typename T>
+using In = nanobind::ndarray<const T, nanobind::ndim<1>, nanobind::c_contig, nanobind::device::cpu>;

@@ -1,0 +1,49 @@
+"""The functions that ``import trnscope`` offers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from trnscope.errors import UsageError
+from trnscope.store.cache import open_cached
+from trnscope.store.profile import Profile
+
+Progress = Callable[[int, int], None]
+"""Called with the bytes read so far and the bytes in all."""
+
+
+def open(*paths: str | PathLike[str], progress: Progress | None = None) -> Profile:
+    """Open one trace, or the traces of the ranks of one job.
+
+    Each file is read once; its index is kept in the cache, and opening it again takes
+    milliseconds. Raises :class:`UsageError` for a path that cannot be read and
+    :class:`TraceFormatError` for a file that is no trace.
+    """
+    if not paths:
+        raise UsageError("no trace given", hint="name a trace file")
+    return Profile(tuple(_open_one(Path(path), progress) for path in paths))
+
+
+def _open_one(path: Path, progress: Progress | None) -> Any:
+    # The importers are needed only for a file that is not in the cache.
+    def read(source: Path, directory: Path) -> None:
+        from trnscope.ingest import open_trace
+
+        open_trace(source, directory, progress)
+
+    if not path.is_file():
+        # Lets the importer say precisely what is wrong with the path.
+        from trnscope.ingest.sniff import require_readable
+
+        require_readable(path)
+    return open_cached(path, read)
+
+
+def profile(*args: Any, **kwargs: Any) -> Any:
+    """Profile a part of a program; see :func:`trnscope.capture.profile.profile`."""
+    from trnscope.capture.profile import profile as capture
+
+    return capture(*args, **kwargs)

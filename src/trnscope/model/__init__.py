@@ -1,0 +1,1 @@
+"""What a profile is made of, whatever tool wrote it."""

@@ -1,0 +1,1 @@
+"""One trace on disk: mapped Arrow tables, written once and then only read."""

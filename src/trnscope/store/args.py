@@ -1,0 +1,72 @@
+"""Reads an event's args back from the source file, by byte offset."""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from isal import igzip
+
+from trnscope.errors import TraceFormatError
+
+_BAD_ESCAPE = re.compile(r'\\(?!["\\/bfnrt]|u[0-9a-fA-F]{4})')
+
+
+class ArgsReader:
+    """Args of events, from a plain or gzip-compressed source.
+
+    A compressed source is inflated from its start up to the event; reading in rising order
+    of offset inflates it once.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: BinaryIO | None = None
+
+    def text(self, offset: int, length: int) -> bytes:
+        """The raw JSON text; empty where ``length`` is 0."""
+        if length == 0:
+            return b""
+        try:
+            file = self._open()
+            file.seek(offset)
+            text = file.read(length)
+        except (OSError, EOFError, zlib.error, igzip.IsalError) as error:
+            raise TraceFormatError(self._path, f"args cannot be read ({error})") from error
+        if len(text) != length:
+            raise TraceFormatError(self._path, "is shorter than when it was read first")
+        return text
+
+    def value(self, offset: int, length: int) -> dict[str, Any]:
+        """The decoded args; bad bytes and escapes are repaired as the scanner does."""
+        text = self.text(offset, length)
+        if not text:
+            return {}
+        decoded = text.decode("utf-8", "replace")
+        try:
+            value = _loads(decoded)
+        except json.JSONDecodeError as error:
+            raise TraceFormatError(
+                self._path, f"args are no JSON ({error.msg})", offset=offset
+            ) from error
+        return value if isinstance(value, dict) else {"args": value}
+
+    def _open(self) -> BinaryIO:
+        if self._file is None:
+            with self._path.open("rb") as file:
+                compressed = file.read(2) == b"\x1f\x8b"
+            opened = igzip.open(self._path, "rb") if compressed else self._path.open("rb")
+            self._file = opened
+        return self._file
+
+
+def _loads(text: str) -> Any:
+    try:
+        return json.loads(text, strict=False)
+    except json.JSONDecodeError:
+        repaired = _BAD_ESCAPE.sub(r"\\\\", text)
+        repaired = re.sub(r"(?<=[:\[,\s])(-?)(?:inf|nan)\b", r"\1Infinity", repaired)
+        return json.loads(repaired, strict=False)

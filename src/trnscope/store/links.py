@@ -1,0 +1,144 @@
+"""Links between slices: flows as written, and the launch and the op behind device work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from trnscope import _native
+from trnscope.model.kinds import DEVICE_WORK, SliceKind
+from trnscope.store.batches import FLOW_START, FLOW_STEP
+from trnscope.store.column_file import ColumnLayout, MappedTable
+from trnscope.store.tables import U8, U32
+
+Columns = dict[str, npt.NDArray[Any]]
+
+
+def pair_flows(ends: Columns, found: U8, slices: U32) -> Columns:
+    """Link each step or end to the latest start or step of its flow at or before it.
+
+    An end earlier than every start of its flow (clocks may disagree) is linked from the first
+    start. Ends that lie in no slice link nothing.
+    """
+    phase = ends["phase"].astype(np.int64)
+    order = np.lexsort((phase, ends["ts_ns"], ends["flow_id"], ends["kind"]))
+    order = order[found[order] != 0]
+    kind, flow_id, phase = ends["kind"][order], ends["flow_id"][order], phase[order]
+    if order.size == 0:
+        return {name: np.empty(0, np.uint32) for name in ("kind", "slice_out", "slice_in")}
+    new = np.append(True, (kind[1:] != kind[:-1]) | (flow_id[1:] != flow_id[:-1]))
+    group = np.cumsum(new) - 1
+    index = np.arange(order.size)
+    opens = (phase == FLOW_START) | (phase == FLOW_STEP)
+    # The latest opening row before each row; valid if it is in the same group.
+    before = np.maximum.accumulate(np.where(opens, index, -1))
+    before = np.append(-1, before[:-1])
+    first_start = np.full(int(group[-1]) + 1, -1)
+    starts = np.flatnonzero(phase == FLOW_START)[::-1]
+    first_start[group[starts]] = starts
+    same = (before >= 0) & (group[np.maximum(before, 0)] == group)
+    source = np.where(same, before, first_start[group])
+    linked = (phase != FLOW_START) & (source >= 0)
+    at = slices[order]
+    return {
+        "kind": kind[linked],
+        "slice_out": at[source[linked]],
+        "slice_in": at[linked],
+    }
+
+
+def _attribute(
+    directory: Path, layouts: dict[str, tuple[ColumnLayout, ...]], key: str
+) -> tuple[U32, npt.NDArray[Any]]:
+    layout = layouts.get(f"attribute.{key}")
+    if layout is None:
+        return np.empty(0, np.uint32), np.empty(0, np.uint64)
+    table = MappedTable(directory / f"attribute.{key}.arrow", layout)
+    return table.column("slice"), table.column("value")
+
+
+def _slices_by_value(
+    wanted: npt.NDArray[np.bool_], slices: U32, values: npt.NDArray[Any]
+) -> tuple[npt.NDArray[Any], U32]:
+    """Values, rising, of the wanted slices that have a non-zero one; the first slice wins."""
+    keep = wanted[slices] & (values != 0)
+    values, slices = values[keep], slices[keep]
+    unique, at = np.unique(values, return_index=True)
+    return unique, slices[at]
+
+
+def _look_up(
+    keys: npt.NDArray[Any], slices: U32, asked: npt.NDArray[Any]
+) -> tuple[npt.NDArray[np.bool_], U32]:
+    if keys.size == 0:
+        return np.zeros(asked.size, np.bool_), np.zeros(asked.size, np.uint32)
+    at = np.minimum(np.searchsorted(keys, asked), keys.size - 1)
+    has = keys[at] == asked
+    return has, np.where(has, slices[at], 0).astype(np.uint32)
+
+
+def find_launches(
+    directory: Path, layouts: dict[str, tuple[ColumnLayout, ...]], flows: Columns
+) -> Columns:
+    """For all device work: the runtime call by correlation id, else by flow; then the op.
+
+    The op is the innermost CPU_OP around the launch; without a launch, or outside of any op,
+    the CPU_OP with the same external id. Id 0 stands for none, as Kineto writes it.
+    """
+    table = MappedTable(directory / "slices.arrow", layouts["slices"])
+    kind, parent = table.column("kind"), table.column("parent")
+    device = np.flatnonzero(np.isin(kind, DEVICE_WORK)).astype(np.uint32)
+    if device.size == 0:
+        return _launch_columns(device, *(np.zeros(0, np.uint32) for _ in range(4)))
+    is_runtime = kind == SliceKind.RUNTIME
+    has, launch = _by_attribute(directory, layouts, "correlation", is_runtime, device)
+    has, launch = _by_flow(flows, is_runtime, device, has, launch)
+    is_op = (kind == SliceKind.CPU_OP).astype(np.uint8)
+    found, op = _native.climb(parent, is_op, launch)
+    has_op = has & (found != 0)
+    by_id, op_by_id = _by_attribute(directory, layouts, "external_id", is_op != 0, device)
+    op = np.where(has_op, op, op_by_id)
+    return _launch_columns(device, has, launch, has_op | by_id, op)
+
+
+def _by_attribute(
+    directory: Path,
+    layouts: dict[str, tuple[ColumnLayout, ...]],
+    key: str,
+    wanted: npt.NDArray[np.bool_],
+    device: U32,
+) -> tuple[npt.NDArray[np.bool_], U32]:
+    slices, values = _attribute(directory, layouts, key)
+    keys, targets = _slices_by_value(wanted, slices, values)
+    owners, at = np.intersect1d(device, slices, assume_unique=True, return_indices=True)[:2]
+    has, target = np.zeros(device.size, np.bool_), np.zeros(device.size, np.uint32)
+    own_values = values[np.searchsorted(slices, owners)]
+    found, hit = _look_up(keys, targets, own_values)
+    has[at], target[at] = found & (own_values != 0), hit
+    return has, target
+
+
+def _by_flow(
+    flows: Columns,
+    is_runtime: npt.NDArray[np.bool_],
+    device: U32,
+    has: npt.NDArray[np.bool_],
+    launch: U32,
+) -> tuple[npt.NDArray[np.bool_], U32]:
+    from_runtime = is_runtime[flows["slice_out"]]
+    into, first = np.unique(flows["slice_in"][from_runtime], return_index=True)
+    found, source = _look_up(into, flows["slice_out"][from_runtime][first], device)
+    return has | found, np.where(has, launch, source).astype(np.uint32)
+
+
+def _launch_columns(device: U32, has: Any, launch: Any, has_op: Any, op: Any) -> Columns:
+    return {
+        "device_slice": device,
+        "has_launch": has.astype(np.uint8),
+        "launch_slice": launch.astype(np.uint32),
+        "has_op": has_op.astype(np.uint8),
+        "op_slice": np.where(has_op != 0, op, 0).astype(np.uint32),
+    }

@@ -1,0 +1,208 @@
+"""Builds a store: collects what an importer reads, then nests, orders, links and writes it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from trnscope.model.health import Health
+from trnscope.model.source import TraceSource
+from trnscope.model.track import Track
+from trnscope.store.attributes import ATTRIBUTES
+from trnscope.store.batches import (
+    CounterBatch,
+    FlowEnds,
+    InstantBatch,
+    MemoryBatch,
+    SliceBatch,
+    UnfinishedBatch,
+)
+from trnscope.store.column_file import ColumnLayout, write_table
+from trnscope.store.links import find_launches, pair_flows
+from trnscope.store.nesting import EnclosingQueries, write_slices
+from trnscope.store.pyramid import write_zoom_tables
+from trnscope.store.schema import StoreMeta, save_meta
+from trnscope.store.spill import SpilledTable
+from trnscope.store.strings import encode_strings
+from trnscope.store.tables import CounterSeries, U32
+
+_BATCH_COLUMNS: dict[str, dict[str, Any]] = {
+    "slices": {
+        "track": np.uint32,
+        "kind": np.uint8,
+        "category": np.uint16,
+        "name": np.uint32,
+        "start_ns": np.int64,
+        "dur_ns": np.int64,
+        "args_offset": np.uint64,
+        "args_length": np.uint32,
+    },
+    "flow_ends": {
+        "flow_id": np.uint64,
+        "kind": np.uint32,
+        "phase": np.uint8,
+        "track": np.uint32,
+        "ts_ns": np.int64,
+    },
+    "instants": {
+        "ts_ns": np.int64,
+        "track": np.uint32,
+        "name": np.uint32,
+        "category": np.uint16,
+        "args_offset": np.uint64,
+        "args_length": np.uint32,
+    },
+    "counters": {"series": np.uint32, "ts_ns": np.int64, "value": np.float64},
+    "memory": {
+        "ts_ns": np.int64,
+        "track": np.uint32,
+        "address": np.uint64,
+        "size_bytes": np.int64,
+        "device_type": np.int64,
+        "device_index": np.int64,
+        "has_total": np.uint8,
+        "total_allocated_bytes": np.int64,
+        "total_reserved_bytes": np.int64,
+    },
+    "unfinished": {
+        "start_ns": np.int64,
+        "track": np.uint32,
+        "name": np.uint32,
+        "category": np.uint16,
+    },
+}
+
+Batch = SliceBatch | FlowEnds | InstantBatch | CounterBatch | MemoryBatch | UnfinishedBatch
+
+
+class TraceWriter:
+    """Writes one trace into ``directory``, which must be new or empty.
+
+    Add batches in any number and order, then call :meth:`finish` once. Memory is bounded by
+    the largest track, about 40 bytes a slice, since all else waits on disk.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._spill = directory / "spill"
+        self._spill.mkdir(parents=True)
+        self._tracks: list[Track] = []
+        self._categories: dict[str, int] = {}
+        self._series: dict[CounterSeries, int] = {}
+        self._attributes: dict[str, SpilledTable] = {}
+        self._tables = {
+            name: SpilledTable(self._spill, name, columns)
+            for name, columns in _BATCH_COLUMNS.items()
+        }
+
+    def add_track(self, track: Track) -> int:
+        """Register a track; returns its index."""
+        self._tracks.append(track)
+        return len(self._tracks) - 1
+
+    def set_track(self, index: int, track: Track) -> None:
+        """Replace a registered track, when more became known about it."""
+        self._tracks[index] = track
+
+    def category(self, text: str) -> int:
+        """The index of a category text, registering it at need."""
+        return self._categories.setdefault(text, len(self._categories))
+
+    def counter_series(self, track: int, name: str, key: str) -> int:
+        """The index of a counter series, registering it at need."""
+        return self._series.setdefault(CounterSeries(track, name, key), len(self._series))
+
+    def add_slices(self, batch: SliceBatch) -> int:
+        """Add slices; returns the event index of the first (they count up from there)."""
+        return self._append("slices", batch)
+
+    def add_flow_ends(self, batch: FlowEnds) -> None:
+        """Add ends of flows."""
+        self._append("flow_ends", batch)
+
+    def add_instants(self, batch: InstantBatch) -> None:
+        """Add points in time."""
+        self._append("instants", batch)
+
+    def add_counter_samples(self, batch: CounterBatch) -> None:
+        """Add counter samples."""
+        self._append("counters", batch)
+
+    def add_memory(self, batch: MemoryBatch) -> None:
+        """Add allocator events."""
+        self._append("memory", batch)
+
+    def add_unfinished(self, batch: UnfinishedBatch) -> None:
+        """Add slices of unknown duration."""
+        self._append("unfinished", batch)
+
+    def add_attribute(self, key: str, events: U32, values: Any) -> None:
+        """Give slices, by event index, a value of one attribute; a later value wins."""
+        table = self._attributes.get(key)
+        if table is None:
+            columns = {"event": np.uint32, "value": ATTRIBUTES[key].dtype}
+            table = SpilledTable(self._spill, f"attribute.{key}", columns)
+            self._attributes[key] = table
+        table.append({"event": events, "value": values})
+
+    def _append(self, table: str, batch: Batch) -> int:
+        columns = {field.name: getattr(batch, field.name) for field in fields(batch)}
+        return self._tables[table].append(columns)
+
+    def finish(self, source: TraceSource, health: Health, strings: Sequence[str]) -> None:
+        """Write the store. Ids in the batches index ``strings``, ``tracks`` and so on."""
+        layouts: dict[str, tuple[ColumnLayout, ...]] = {}
+        raw = self._tables["slices"]
+        flow_ends = self._tables["flow_ends"].map()
+        memory = _sorted_by(self._tables["memory"].map(), "ts_ns")
+        flow_query = EnclosingQueries(flow_ends["track"], flow_ends["ts_ns"])
+        memory_query = EnclosingQueries(memory["track"], memory["ts_ns"], ops_only=True)
+        written = write_slices(
+            self._path("slices"), raw, len(self._tracks), (flow_query, memory_query)
+        )
+        layouts["slices"] = written.layout
+        layouts["lanes"] = self._write("lanes", written.lanes)
+        for key, table in self._attributes.items():
+            columns = written.by_slice(table.map())
+            layouts[f"attribute.{key}"] = self._write(f"attribute.{key}", columns)
+        memory |= {"has_op": memory_query.found, "op_slice": memory_query.slices}
+        layouts["memory"] = self._write("memory", memory)
+        flows = pair_flows(flow_ends, flow_query.found, flow_query.slices)
+        layouts["flows"] = self._write("flows", flows)
+        launches = find_launches(self._directory, layouts, flows)
+        layouts["launches"] = self._write("launches", launches)
+        counters = self._tables["counters"].map()
+        order = np.lexsort((counters["ts_ns"], counters["series"]))
+        layouts["counters"] = self._write("counters", {k: v[order] for k, v in counters.items()})
+        for name, time in (("instants", "ts_ns"), ("unfinished", "start_ns")):
+            layouts[name] = self._write(name, _sorted_by(self._tables[name].map(), time))
+        layouts |= write_zoom_tables(self._directory, layouts)
+        ends, data = encode_strings(strings)
+        layouts["string_ends"] = self._write("string_ends", {"end": ends})
+        layouts["string_data"] = self._write("string_data", {"byte": data})
+        shutil.rmtree(self._spill)
+        meta = StoreMeta(
+            source,
+            health,
+            tuple(self._categories),
+            tuple(self._tracks),
+            tuple(self._series),
+            layouts,
+        )
+        save_meta(self._directory, meta)
+
+    def _path(self, table: str) -> Path:
+        return self._directory / f"{table}.arrow"
+
+    def _write(self, table: str, columns: dict[str, Any]) -> tuple[ColumnLayout, ...]:
+        return write_table(self._path(table), columns)
+
+
+def _sorted_by(columns: dict[str, Any], key: str) -> dict[str, Any]:
+    order = np.argsort(columns[key], kind="stable")
+    return {name: values[order] for name, values in columns.items()}
