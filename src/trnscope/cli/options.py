@@ -25,7 +25,7 @@ def debug_wanted() -> bool:
 Paths = Annotated[
     list[Path],
     typer.Argument(
-        metavar="PATH...",
+        metavar="PATH",
         help="Trace files: .json, .json.gz or a profile exported by Nsight Systems as SQLite. "
         "Several files of one job are its ranks. A pattern in quotes is expanded.",
         show_default=False,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
 
 from rich.console import Console
 from rich.text import Text
@@ -33,7 +32,7 @@ def print_lines(lines: Iterable[Text]) -> None:
         out.print(line, soft_wrap=True)
 
 
-def print_json(document: dict[str, Any]) -> None:
+def print_json(document: Mapping[str, object]) -> None:
     """Print one JSON document."""
     sys.stdout.write(to_json_text(document) + "\n")
 

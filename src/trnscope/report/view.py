@@ -40,11 +40,12 @@ def title(view: View, text: str) -> Iterator[Text]:
         yield Text(f"{INCOMPLETE}: {printable(view.incomplete)}", style="bold yellow")
 
 
-def cut_note(view: View, num_rows: int, noun: str) -> Iterator[Text]:
+def cut_note(view: View, num_rows: int, noun: str, nouns: str | None = None) -> Iterator[Text]:
     """Say how many rows were left out, if any."""
     left = num_rows - view.shown(num_rows)
     if left > 0:
-        yield note(f"... and {plural(left, 'more ' + noun)} (--limit 0 shows all)")
+        more = plural(left, f"more {noun}", f"more {nouns or noun + 's'}")
+        yield note(f"... and {more} (--limit 0 shows all)")
 
 
 def note(text: str) -> Text:

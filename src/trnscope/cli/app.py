@@ -1,0 +1,52 @@
+"""The list of commands. Only names are imported here: a command loads what it needs itself."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from trnscope import __version__
+from trnscope.cli.commands.breakdown import breakdown
+from trnscope.cli.commands.steps import steps
+from trnscope.cli.commands.summary import summary
+from trnscope.cli.options import Debug
+
+app = typer.Typer(
+    name="trnscope",
+    add_completion=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["--help", "-h"]},
+)
+
+for _command in (summary, breakdown, steps):
+    app.command()(_command)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"trnscope {__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def trnscope(
+    context: typer.Context,
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version.", callback=_print_version, is_eager=True
+        ),
+    ] = False,
+    _debug: Debug = False,
+) -> None:
+    """Find out where the time of a PyTorch program goes.
+
+    \b
+    Start here:
+      trnscope demo                     see it at work on a small training run
+      trnscope run train.py             profile your own script, unchanged
+      trnscope summary trace.json       read a trace that you have
+    """
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())

@@ -1,0 +1,84 @@
+"""Opening what the user named: patterns expanded, progress shown on long work."""
+
+from __future__ import annotations
+
+import glob
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from trnscope.api import Progress
+from trnscope.errors import UsageError
+from trnscope.store.profile import Profile
+
+_QUIET_SECONDS = 0.5
+"""Work shorter than this shows no progress line."""
+
+
+def open_profile(paths: Sequence[Path]) -> Profile:
+    """Open the named traces, with a progress line on a terminal."""
+    from trnscope.api import open as open_traces
+
+    with progress_line("reading") as report:
+        return open_traces(*expand(paths), progress=report)
+
+
+def expand(paths: Sequence[Path]) -> list[Path]:
+    """The files that the arguments name.
+
+    A file that exists is taken literally, so that brackets in its name are no pattern; else
+    an argument with ``*``, ``?`` or ``[`` is expanded, in sorted order.
+    """
+    return [found for path in paths for found in _matches(path)]
+
+
+def _matches(path: Path) -> list[Path]:
+    text = str(path)
+    if path.exists() or not glob.has_magic(text):
+        return [path]
+    found = sorted(glob.glob(text, recursive=True))
+    if not found:
+        raise UsageError(f"{text}: no file matches", "check the pattern")
+    return [Path(one) for one in found]
+
+
+@contextmanager
+def progress_line(verb: str) -> Iterator[Progress]:
+    """A line on stderr that shows how far a long work is; erased at the end.
+
+    Only on a terminal, and only after half a second.
+    """
+    line = _Line(verb, shown=sys.stderr.isatty())
+    try:
+        yield line.report
+    finally:
+        line.erase()
+
+
+class _Line:
+    """The line's state: when it was begun and when it was last written."""
+
+    def __init__(self, verb: str, *, shown: bool) -> None:
+        self._verb = verb
+        self._shown = shown
+        self._next = time.monotonic() + _QUIET_SECONDS
+        self._written = False
+
+    def report(self, done: int, total: int) -> None:
+        """Bytes so far and in all; writes at most ten times a second."""
+        now = time.monotonic()
+        if not self._shown or now < self._next:
+            return
+        self._next = now + 0.1
+        share = f"{100 * done // total} % of " if total else ""
+        sys.stderr.write(f"\r\x1b[K{self._verb} {share}{max(total, done) / 1e6:,.0f} MB")
+        sys.stderr.flush()
+        self._written = True
+
+    def erase(self) -> None:
+        """Leave the terminal as it was."""
+        if self._written:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()

@@ -1,0 +1,38 @@
+"""What must be said about every figure of a profile: that parts are missing, that it is simulated."""
+
+from __future__ import annotations
+
+from trnscope.report.text import plural
+from trnscope.report.view import View
+from trnscope.store.profile import Profile
+
+
+def view_of(profile: Profile, *, width: int | None = None, limit: int | None = None) -> View:
+    """A view with the marks that this profile's figures need."""
+    return View(width, limit, incomplete_reason(profile), simulated_by(profile))
+
+
+def incomplete_reason(profile: Profile) -> str | None:
+    """Why figures may be too low; absent for a profile that was read whole."""
+    broken = [trace for trace in profile.traces if not trace.health.complete]
+    if not broken:
+        return None
+    first = broken[0]
+    reason = first.health.warnings[0].message if first.health.warnings else "parts are missing"
+    text = f"{first.source.path}: {reason}"
+    if len(broken) > 1:
+        text += f" (and {plural(len(broken) - 1, 'more file')})"
+    return f"{text}; figures hold only what could be read"
+
+
+def simulated_by(profile: Profile) -> str | None:
+    """The hardware models behind simulated devices; absent when all times are measured."""
+    models = {
+        track.device.name or "model not named"
+        for trace in profile.traces
+        for track in trace.tracks
+        if track.device is not None and track.device.simulated
+    }
+    if not models and any(trace.source.simulated for trace in profile.traces):
+        models = {"model not named"}
+    return ", ".join(sorted(models)) or None

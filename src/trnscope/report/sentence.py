@@ -1,0 +1,87 @@
+"""One honest sentence on where the time goes: what was measured, of what, and nothing more."""
+
+from __future__ import annotations
+
+from rich.text import Text
+
+from trnscope.analysis.breakdown import WHOLE_SPAN, Breakdown, BreakdownBasis, BreakdownRow
+from trnscope.model.units import format_ns, format_ratio, ratio
+from trnscope.report.text import plural, printable, shorten
+from trnscope.report.view import View
+
+_DEVICE_PHRASES = {
+    "compute": "kernels computing",
+    "exposed_communication": "communication with no compute beside it",
+    "exposed_memcpy": "copies with no compute beside them",
+    "host_wait": "the device waiting for the host to launch work",
+    "launch_wait": "the device idle between work that was already launched",
+    "other": "the device idle for a reason that the trace does not show",
+}
+_HOST_PHRASES = {
+    "data_loading": "waiting for the data loader",
+    "communication": "communication",
+    "optimizer": "the optimizer",
+    "backward": "the backward pass",
+    "operators": "operators on the main thread (forward pass, loss and the like)",
+    "runtime": "calls into a device runtime",
+    "other_threads": "operators on other threads, the main one waiting (in training: backward)",
+    "other": "Python code or waiting, outside of any recorded operator",
+}
+_OWNER = {True: ("device", "devices"), False: ("process", "processes")}
+_SECOND_WORTH_NAMING = 0.15
+
+
+def sentence_line(split: Breakdown, view: View) -> Text:
+    """The sentence, as a line to end a report with."""
+    text = where_time_goes(
+        split, incomplete=view.incomplete is not None, simulated=view.simulated is not None
+    )
+    return Text(text, style="bold")
+
+
+def where_time_goes(split: Breakdown, *, incomplete: bool, simulated: bool = False) -> str:
+    """The largest part of the steps' time, and the second when it is worth naming.
+
+    Says what the shares are of, and marks what was simulated or read from a damaged file.
+    """
+    whole = sum(row.duration_ns for row in split.rows)
+    if split.basis is None or whole == 0:
+        return "There is no time to account for: no slices with a duration were read."
+    phrases = _DEVICE_PHRASES if split.basis is BreakdownBasis.DEVICE else _HOST_PHRASES
+    parts = sorted(split.totals(), key=lambda part: -part.duration_ns)
+    named = [parts[0]] + [
+        part for part in parts[1:2] if (ratio(part.duration_ns, whole) or 0) > _SECOND_WORTH_NAMING
+    ]
+    shares = " and ".join(
+        f"{format_ratio(ratio(part.duration_ns, whole))} went to "
+        f"{phrases.get(part.key, part.key.replace('_', ' '))}"
+        for part in named
+    )
+    prefix = "In the part of the trace that could be read: of" if incomplete else "Of"
+    suffix = " Device times are simulated." if simulated else ""
+    return f"{prefix} {_denominator(split.rows)}, {shares}.{suffix}"
+
+
+def busiest_op(name: str, self_ns: int, all_self_ns: int, device: bool) -> str:
+    """Which op took most own time, and of what."""
+    share = format_ratio(ratio(self_ns, all_self_ns))
+    kind = "device" if device else "CPU"
+    return (
+        f"The op with the most own {kind} time is {shorten(printable(name), 60)}: "
+        f"{format_ns(self_ns)}, {share} of all ops' own {kind} time."
+    )
+
+
+def _denominator(rows: tuple[BreakdownRow, ...]) -> str:
+    """What the shares are of: the mean step, or the whole trace."""
+    mean = format_ns(sum(row.duration_ns for row in rows) // len(rows))
+    devices = {(row.source, row.device) for row in rows}
+    over = ""
+    if len(devices) > 1:
+        over = f" over {plural(len(devices), *_OWNER[rows[0].device is not None])}"
+    elif rows[0].device is not None:
+        over = f" on {rows[0].device.label}"
+    if all(row.name == WHOLE_SPAN for row in rows):
+        return f"the {mean} of the whole trace{over} (no steps were found)"
+    steps = len(rows) // len(devices)
+    return f"a step of {mean} (mean of {plural(steps, 'step')}{over})"

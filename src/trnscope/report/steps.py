@@ -1,0 +1,82 @@
+"""The steps of a profile as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.text import Text
+
+from trnscope.analysis.steps import DeviceTimeBasis, Steps, StepSummary
+from trnscope.analysis.step_finder import StepEvidence
+from trnscope.model.units import format_ns
+from trnscope.report.table import Column, Table
+from trnscope.report.view import View, cut_note, note, title
+
+NO_STEPS = (
+    "No steps found: the trace has no ProfilerStep ranges, no repeated range named step, "
+    "iteration or batch, and no Optimizer.step."
+)
+
+_EVIDENCE = {
+    StepEvidence.PROFILER_STEP: "Steps are the profiler's own ProfilerStep ranges.",
+    StepEvidence.ANNOTATION: "Steps are the repeated ranges that carry a step's name.",
+    StepEvidence.OPTIMIZER: "Steps run from one end of Optimizer.step to the next.",
+    StepEvidence.DEVICE_ANNOTATION: "Steps are the step ranges on a device; the host's are missing.",
+}
+
+
+def steps_lines(result: Steps, view: View) -> Iterator[Text]:
+    """Each step's duration and device time, and how both were found."""
+    yield from title(view, "Steps")
+    if not result.steps:
+        yield note(NO_STEPS)
+        return
+    yield from steps_table(result.steps, view).lines(view.width)
+    yield from cut_note(view, len(result.steps), "step")
+    for evidence in dict.fromkeys(step.evidence for step in result.steps):
+        yield note(_EVIDENCE[evidence])
+    if has_device_time(result.steps):
+        yield note(
+            "Device time is the union of device work, added over devices: by launch, what the "
+            "step launched; by clock, what ran during it."
+        )
+
+
+def steps_table(steps: tuple[StepSummary, ...], view: View) -> Table:
+    """One row a step; columns of devices and ranks only where there are any."""
+    with_device = has_device_time(steps)
+    with_rank = len({step.source for step in steps}) > 1
+    columns = [Column("rank")] if with_rank else []
+    columns.append(Column("duration"))
+    if with_device:
+        columns += [Column("device, by launch"), Column("device, by clock")]
+    return Table(
+        "step",
+        columns,
+        [_row(step, with_rank, with_device) for step in steps[: view.shown(len(steps))]],
+    )
+
+
+def has_device_time(steps: tuple[StepSummary, ...]) -> bool:
+    """Whether any step has device time."""
+    return any(step.device_ns is not None for step in steps)
+
+
+def device_basis(basis: DeviceTimeBasis) -> str:
+    """In words, how a step's device time was found."""
+    return "launched in it" if basis is DeviceTimeBasis.LAUNCH else "run during it"
+
+
+def rank_text(rank: int | None, source: int) -> str:
+    """The rank, or where the file states none, its place in the list of files."""
+    return f"file {source + 1}" if rank is None else str(rank)
+
+
+def _row(step: StepSummary, with_rank: bool, with_device: bool) -> list[str]:
+    cells = [step.name]
+    if with_rank:
+        cells.append(rank_text(step.rank, step.source))
+    cells.append(format_ns(step.duration_ns))
+    if with_device:
+        cells += [format_ns(step.device_ns_by_launch), format_ns(step.device_ns_by_clock)]
+    return cells

@@ -1,0 +1,109 @@
+"""What is in a profile and where its time went, on one page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.text import Text
+
+from trnscope.analysis.devices import DeviceSummary
+from trnscope.analysis.summary import Summary
+from trnscope.model.source import TraceSource
+from trnscope.model.units import format_ns, format_ratio, ratio
+from trnscope.report.health import health_line
+from trnscope.report.steps import NO_STEPS, rank_text, steps_table
+from trnscope.report.table import Column, Table
+from trnscope.report.text import plural
+from trnscope.report.view import View, cut_note, note, title
+
+NO_DEVICE = "No device work recorded: device time is unknown, not zero."
+
+
+def summary_lines(result: Summary, view: View) -> Iterator[Text]:
+    """Files, health, devices and steps."""
+    yield from title(view, "Summary")
+    yield from _sources(result.sources, view)
+    yield Text(f"Span of all work: {format_ns(result.span_ns)}")
+    yield health_line(result.health)
+    yield Text()
+    yield from _devices(result, view)
+    yield Text()
+    yield from _steps(result, view)
+
+
+def _sources(sources: tuple[TraceSource, ...], view: View) -> Iterator[Text]:
+    rows = [
+        [source.path, source.format, _rank(source), f"{source.num_events:,}"] for source in sources
+    ]
+    columns = [Column("format", is_text=True), Column("rank"), Column("events")]
+    yield from Table("file", columns, rows[: view.shown(len(rows))]).lines(view.width)
+    yield from cut_note(view, len(rows), "file")
+
+
+def _rank(source: TraceSource) -> str:
+    if source.rank is None:
+        return "-"
+    return str(source.rank) if source.world_size is None else f"{source.rank}/{source.world_size}"
+
+
+def _devices(result: Summary, view: View) -> Iterator[Text]:
+    if not result.devices:
+        yield note(NO_DEVICE)
+        return
+    with_rank = len(result.sources) > 1
+    columns = [Column("rank")] if with_rank else []
+    columns += [Column(head) for head in _DEVICE_HEADS]
+    rows = [_device_row(device, with_rank) for device in result.devices]
+    yield from Table("device", columns, rows[: view.shown(len(rows))]).lines(view.width)
+    yield from cut_note(view, len(rows), "device")
+    yield note(
+        "busy: at least one piece of device work runs; %: busy of busy + idle; "
+        "sum: durations added, streams overlap"
+    )
+    yield note("exposed: no compute runs beside it; unlinked: its launch is not in the trace")
+
+
+_DEVICE_HEADS = (
+    "kernels",
+    "busy",
+    "%",
+    "idle",
+    "sum",
+    "compute",
+    "comm.",
+    "exposed comm.",
+    "copies",
+    "exposed copies",
+    "unlinked",
+)
+
+
+def _device_row(device: DeviceSummary, with_rank: bool) -> list[str]:
+    name = device.device.label + (" (simulated)" if device.device.simulated else "")
+    cells = [name]
+    if with_rank:
+        cells.append(rank_text(device.rank, device.source))
+    return cells + [
+        f"{device.num_kernels:,}",
+        format_ns(device.busy_ns),
+        format_ratio(ratio(device.busy_ns, device.busy_ns + device.idle_ns)),
+        format_ns(device.idle_ns),
+        format_ns(device.sum_ns),
+        format_ns(device.compute_ns),
+        format_ns(device.communication_ns),
+        format_ns(device.exposed_communication_ns),
+        format_ns(device.memcpy_ns),
+        format_ns(device.exposed_memcpy_ns),
+        format_ns(device.unlinked_ns),
+    ]
+
+
+def _steps(result: Summary, view: View) -> Iterator[Text]:
+    if not result.steps:
+        yield note(NO_STEPS)
+        return
+    yield from steps_table(result.steps, view).lines(view.width)
+    yield from cut_note(view, len(result.steps), "step")
+    total = sum(step.duration_ns for step in result.steps)
+    mean = format_ns(total // len(result.steps))
+    yield note(f"{plural(len(result.steps), 'step')}, {mean} each on average")
