@@ -1,6 +1,6 @@
 """Write Kineto traces of any size, and the exact answers that a reader of them must give.
 
-``python benchmarks/generate.py 2000`` writes ``benchmarks/data/k2000.json`` (2 GB) and
+``python -m benchmarks.generate 2000`` writes ``benchmarks/data/k2000.json`` (2 GB) and
 ``k2000.expected.json``, or does nothing when both are there. The steps of ``template.py`` are
 repeated: each repeat is shifted in time, stretched by its own factor (0.9 to 1.1, from the
 seed), and gets ids of its own; sections come in Kineto's order over the whole file.
@@ -9,18 +9,18 @@ seed), and gets ids of its own; sections come in Kineto's order over the whole f
 from __future__ import annotations
 
 import argparse
-import json
 import random
 import re
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from template import ARGS_LINE_BREAK, Event, Template, load_template, recorded_text
+from benchmarks.expected import Expected, Group, load_expected
+from benchmarks.template import ARGS_LINE_BREAK, Event, Template, load_template, recorded_text
 
 DATA = Path(__file__).with_name("data")
 GENERATOR_VERSION = 1
@@ -44,30 +44,6 @@ _ID_KEYS = (
 _ID_FIELD = re.compile(r'"(' + "|".join(_ID_KEYS) + r')": (\d+)')
 _TOKEN = re.compile("\0([a-z0-9 ]+):(\\d+)\0", re.IGNORECASE)
 _SHARED_COUNTER = {"Python parent id": "Python id", "ac2g": "correlation"}
-
-
-@dataclass(frozen=True)
-class Group:
-    """Slices with the same category and name."""
-
-    category: str
-    name: str
-    count: int
-    total_ns: int
-
-
-@dataclass(frozen=True)
-class Expected:
-    """What a reader of the generated file must find."""
-
-    generator: int
-    layout: str
-    seed: int
-    num_bytes: int
-    num_events: int
-    num_slices: int
-    num_steps: int
-    groups: tuple[Group, ...]
 
 
 def multi_line(event: Event) -> str:
@@ -355,8 +331,7 @@ def _closing(layout: str) -> bytes:
 
 def generate(path: Path, num_bytes: int, layout: str = "kineto", seed: int = 0) -> Expected:
     """Write about ``num_bytes`` of trace to ``path``, or reuse it; return the answers."""
-    answers = path.with_suffix(".expected.json")
-    found = load_expected(answers)
+    found = load_expected(path)
     if found and path.exists():
         made = (found.generator, found.layout, found.seed, path.stat().st_size)
         if made == (GENERATOR_VERSION, layout, seed, found.num_bytes):
@@ -369,17 +344,8 @@ def generate(path: Path, num_bytes: int, layout: str = "kineto", seed: int = 0) 
         for chunk in generator.chunks(repeats):
             written += file.write(chunk)
     expected = generator.expected(repeats, written)
-    answers.write_text(json.dumps(asdict(expected)))
+    expected.save(path)
     return expected
-
-
-def load_expected(path: Path) -> Expected | None:
-    """The stored answers; None when there are none."""
-    if not path.exists():
-        return None
-    stored = json.loads(path.read_text())
-    groups = tuple(Group(**group) for group in stored.pop("groups"))
-    return Expected(**stored, groups=groups)
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """Profile three steps of a small training run on the CPU and keep them as the template trace.
 
-``python benchmarks/record_template.py`` rewrites ``template.trace.json.xz``, which
+``python -m benchmarks.record_template`` rewrites ``template.trace.json.xz``, which
 ``generate.py`` replays. It needs torch; the generator does not.
 """
 

@@ -12,11 +12,9 @@ from typing import Any
 
 import pytest
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-sys.path.insert(0, str(BENCHMARKS))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
-import generate  # noqa: E402
-import template  # noqa: E402
+from benchmarks import generate, template  # noqa: E402
 
 
 @pytest.fixture(scope="module", params=["kineto", "lines"])

@@ -1,0 +1,1 @@
+"""Benchmarks: a trace generator, readers to compare with, and the run that measures all."""
