@@ -8,6 +8,10 @@ import typer
 
 from trnscope import __version__
 from trnscope.cli.commands.breakdown import breakdown
+from trnscope.cli.commands.health import health
+from trnscope.cli.commands.launch import launch
+from trnscope.cli.commands.ops import ops
+from trnscope.cli.commands.overlap import overlap
 from trnscope.cli.commands.steps import steps
 from trnscope.cli.commands.summary import summary
 from trnscope.cli.options import Debug
@@ -19,7 +23,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["--help", "-h"]},
 )
 
-for _command in (summary, breakdown, steps):
+for _command in (summary, breakdown, steps, ops, overlap, launch, health):
     app.command()(_command)
 
 

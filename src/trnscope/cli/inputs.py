@@ -38,7 +38,7 @@ def _matches(path: Path) -> list[Path]:
     text = str(path)
     if path.exists() or not glob.has_magic(text):
         return [path]
-    found = sorted(glob.glob(text, recursive=True))
+    found = sorted(glob.glob(text, recursive=True))  # noqa: PTH207 (patterns may be absolute)
     if not found:
         raise UsageError(f"{text}: no file matches", "check the pattern")
     return [Path(one) for one in found]

@@ -69,7 +69,8 @@ def _usage_text(problem: Exception) -> str:
     context = getattr(problem, "ctx", None)
     name = "trnscope" if context is None else context.command_path
     message = problem.format_message() if hasattr(problem, "format_message") else str(problem)
-    return f"{message.rstrip('.')}; see {name} --help"
+    message = message.replace("Value error, ", "").rstrip(".")
+    return f"{message}; see {name} --help"
 
 
 def _os_error_text(error: OSError) -> str:

@@ -32,9 +32,7 @@ Paths = Annotated[
     ),
 ]
 
-Json = Annotated[
-    bool, typer.Option("--json", help="Print one JSON document instead of text.")
-]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 
 Limit = Annotated[
     int,

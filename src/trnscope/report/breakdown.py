@@ -19,8 +19,8 @@ _BASIS = {
 
 
 def part_name(key: str) -> str:
-    """``exposed_memcpy`` → ``exposed memcpy``."""
-    return key.replace("_", " ")
+    """``exposed_memcpy`` → ``exposed copies``."""
+    return key.replace("memcpy", "copies").replace("_", " ")
 
 
 def breakdown_lines(result: Breakdown, view: View) -> Iterator[Text]:

@@ -13,23 +13,6 @@ from trnscope.report.summary import NO_DEVICE
 from trnscope.report.table import NOT_RECORDED, Column, Table
 from trnscope.report.view import View, cut_note, note, title
 
-_STREAM_HEADS = (
-    "rank",
-    "stream",
-    "work",
-    "launches",
-    "latency p50",
-    "p95",
-    "max",
-    "delay p50",
-    "p95",
-    "max",
-    "queue mean",
-    "max",
-    "unlinked",
-    "unlinked time",
-)
-
 
 def launch_lines(result: LaunchReport, view: View) -> Iterator[Text]:
     """Latency, delay and queue by stream, then launch calls by host."""
@@ -45,31 +28,52 @@ def launch_lines(result: LaunchReport, view: View) -> Iterator[Text]:
 
 
 def _streams(streams: tuple[StreamLaunches, ...], view: View) -> Iterator[Text]:
-    rows = [_stream_row(stream) for stream in streams[: view.shown(len(streams))]]
-    columns = [Column(head) for head in _STREAM_HEADS]
-    yield from Table("device", columns, rows).lines(view.width)
+    shown = streams[: view.shown(len(streams))]
+    yield from _waits(shown).lines(view.width)
     yield from cut_note(view, len(streams), "stream")
     yield note("latency: from the start of the launch call to the start of its work")
     yield note("delay: from the end of the launch call; negative if the work began before")
+    yield Text()
+    yield from _queues(shown).lines(view.width)
     yield note("queue: pieces of work launched and not finished; unlinked: without a launch")
 
 
-def _stream_row(stream: StreamLaunches) -> list[str]:
-    queue = stream.queue
-    mean = queue.mean_length
+def _waits(streams: tuple[StreamLaunches, ...]) -> Table:
+    rows = [
+        [f"{_name(stream)} {what}", f"{stream.num_launches:,}", *_percentiles(times)]
+        for stream in streams
+        for what, times in (("latency", stream.latency), ("delay", stream.delay))
+    ]
+    columns = [Column(head) for head in ("launches", "median", "95 %", "longest")]
+    return Table("stream", columns, rows)
+
+
+def _queues(streams: tuple[StreamLaunches, ...]) -> Table:
+    rows = [_queue_row(stream) for stream in streams]
+    heads = ("work", "mean queue", "longest", "unlinked", "unlinked time")
+    return Table("stream", [Column(head) for head in heads], rows)
+
+
+def _queue_row(stream: StreamLaunches) -> list[str]:
+    mean = stream.queue.mean_length
     return [
-        stream.device.label,
-        rank_text(stream.rank, stream.source),
-        NOT_RECORDED if stream.stream is None else str(stream.stream),
+        _name(stream),
         f"{stream.num_work:,}",
-        f"{stream.num_launches:,}",
-        *_percentiles(stream.latency),
-        *_percentiles(stream.delay),
         NOT_RECORDED if mean is None else f"{mean:.1f}",
-        NOT_RECORDED if mean is None else f"{queue.max_length:,}",
+        NOT_RECORDED if mean is None else f"{stream.queue.max_length:,}",
         f"{stream.num_unlinked:,}",
         format_ns(stream.unlinked_ns),
     ]
+
+
+def _name(stream: StreamLaunches) -> str:
+    rank = "" if stream.rank is None and stream.source == 0 else f"rank {_rank(stream)} "
+    number = NOT_RECORDED if stream.stream is None else str(stream.stream)
+    return f"{rank}{stream.device.label} stream {number}"
+
+
+def _rank(stream: StreamLaunches) -> str:
+    return rank_text(stream.rank, stream.source)
 
 
 def _percentiles(times: Distribution | None) -> list[str]:

@@ -1,4 +1,4 @@
-"""What must be said about every figure of a profile: that parts are missing, that it is simulated."""
+"""What must be said about every figure of a profile: parts are missing, times are simulated."""
 
 from __future__ import annotations
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from trnscope.analysis.steps import DeviceTimeBasis, Steps, StepSummary
 from trnscope.analysis.step_finder import StepEvidence
+from trnscope.analysis.steps import DeviceTimeBasis, Steps, StepSummary
 from trnscope.model.units import format_ns
 from trnscope.report.table import Column, Table
 from trnscope.report.view import View, cut_note, note, title
@@ -21,7 +21,7 @@ _EVIDENCE = {
     StepEvidence.PROFILER_STEP: "Steps are the profiler's own ProfilerStep ranges.",
     StepEvidence.ANNOTATION: "Steps are the repeated ranges that carry a step's name.",
     StepEvidence.OPTIMIZER: "Steps run from one end of Optimizer.step to the next.",
-    StepEvidence.DEVICE_ANNOTATION: "Steps are the step ranges on a device; the host's are missing.",
+    StepEvidence.DEVICE_ANNOTATION: "Steps are the step ranges on a device: the host has none.",
 }
 
 

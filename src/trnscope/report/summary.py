@@ -50,27 +50,42 @@ def _devices(result: Summary, view: View) -> Iterator[Text]:
     if not result.devices:
         yield note(NO_DEVICE)
         return
-    with_rank = len(result.sources) > 1
-    columns = [Column("rank")] if with_rank else []
-    columns += [Column(head) for head in _DEVICE_HEADS]
-    rows = [_device_row(device, with_rank) for device in result.devices]
-    yield from Table("device", columns, rows[: view.shown(len(rows))]).lines(view.width)
-    yield from cut_note(view, len(rows), "device")
+    if len(result.devices) <= _SIDE_BY_SIDE:
+        yield from _side_by_side(result.devices).lines(view.width)
+    else:
+        yield from _one_a_row(result.devices, view).lines(view.width)
+        yield from cut_note(view, len(result.devices), "device")
     yield note(
-        "busy: at least one piece of device work runs; %: busy of busy + idle; "
-        "sum: durations added, streams overlap"
+        "busy: at least one piece of device work runs; sum: durations added, streams may overlap"
     )
     yield note("exposed: no compute runs beside it; unlinked: its launch is not in the trace")
 
 
+def _side_by_side(devices: tuple[DeviceSummary, ...]) -> Table:
+    """Quantities down, devices across: fits any terminal while there are few devices."""
+    cells = [_device_cells(device) for device in devices]
+    rows = [[head, *values] for head, *values in zip(_DEVICE_HEADS, *cells, strict=True)]
+    several = len({device.source for device in devices}) > 1
+    return Table("device", [Column(_device_name(device, several)) for device in devices], rows)
+
+
+def _one_a_row(devices: tuple[DeviceSummary, ...], view: View) -> Table:
+    rows = [
+        [_device_name(device, True), *_device_cells(device)]
+        for device in devices[: view.shown(len(devices))]
+    ]
+    return Table("device", [Column(head) for head in _DEVICE_HEADS], rows)
+
+
+_SIDE_BY_SIDE = 3
 _DEVICE_HEADS = (
     "kernels",
     "busy",
-    "%",
+    "of busy + idle",
     "idle",
     "sum",
     "compute",
-    "comm.",
+    "communication",
     "exposed comm.",
     "copies",
     "exposed copies",
@@ -78,12 +93,14 @@ _DEVICE_HEADS = (
 )
 
 
-def _device_row(device: DeviceSummary, with_rank: bool) -> list[str]:
+def _device_name(device: DeviceSummary, with_rank: bool) -> str:
     name = device.device.label + (" (simulated)" if device.device.simulated else "")
-    cells = [name]
-    if with_rank:
-        cells.append(rank_text(device.rank, device.source))
-    return cells + [
+    return f"{name} rank {rank_text(device.rank, device.source)}" if with_rank else name
+
+
+def _device_cells(device: DeviceSummary) -> list[str]:
+    """The cells under (or beside) :data:`_DEVICE_HEADS`."""
+    return [
         f"{device.num_kernels:,}",
         format_ns(device.busy_ns),
         format_ratio(ratio(device.busy_ns, device.busy_ns + device.idle_ns)),

@@ -33,19 +33,26 @@ class Table:
     columns: Sequence[Column]
     rows: Sequence[Sequence[str]]
     """Each row: the name, then one cell per column."""
+    details: Sequence[Sequence[str]] = ()
+    """For each row, lines to print under it (a stack, the shapes); empty for none at all."""
 
     def lines(self, width: int | None) -> Iterator[Text]:
         """The table within ``width`` cells (absent: names are kept whole)."""
         rows = [[printable(cell) for cell in row] for row in self.rows]
         heads = [self.name_head, *(column.head for column in self.columns)]
-        widths = [
-            max(cell_len(row[at]) for row in [heads, *rows]) for at in range(len(heads))
-        ]
+        widths = [max(cell_len(row[at]) for row in [heads, *rows]) for at in range(len(heads))]
         widths[0] = self._name_width(widths, width)
         yield Text(self._line(heads, widths), style="bold")
         yield Text("─" * (sum(widths) + len(_GAP) * (len(widths) - 1)), style="dim")
-        for row in rows:
+        for at, row in enumerate(rows):
             yield Text(self._line(row, widths))
+            yield from self._details(at, width)
+
+    def _details(self, at: int, width: int | None) -> Iterator[Text]:
+        for detail in self.details[at] if self.details else ():
+            text = printable(detail)
+            room = text if width is None else shorten(text, max(width - 4, _NAME_LEAST))
+            yield Text(f"    {room}", style="dim")
 
     @staticmethod
     def _name_width(widths: list[int], width: int | None) -> int:

@@ -8,7 +8,7 @@ from trnscope.cli.options import Debug, Json, Limit, Paths
 def breakdown(
     paths: Paths, limit: Limit = 50, as_json: Json = False, _debug: Debug = False
 ) -> None:
-    """Split each step into parts that add up to it: compute, waiting, communication, copies.
+    """Split each step into parts that add up to it.
 
     \b
     Example:

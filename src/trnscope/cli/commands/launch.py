@@ -6,7 +6,7 @@ from trnscope.cli.options import Debug, Json, Limit, Paths
 
 
 def launch(paths: Paths, limit: Limit = 50, as_json: Json = False, _debug: Debug = False) -> None:
-    """Show how long device work waits after its launch, and how much is queued.
+    """Show how long device work waits after its launch.
 
     \b
     Example:

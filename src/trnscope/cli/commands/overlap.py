@@ -6,7 +6,7 @@ from trnscope.cli.options import Debug, Json, Limit, Paths
 
 
 def overlap(paths: Paths, limit: Limit = 50, as_json: Json = False, _debug: Debug = False) -> None:
-    """Show how much communication and copying hides behind compute.
+    """Show how much communication hides behind compute.
 
     \b
     Example:

@@ -6,7 +6,7 @@ from trnscope.cli.options import Debug, Json, Limit, Paths
 
 
 def steps(paths: Paths, limit: Limit = 50, as_json: Json = False, _debug: Debug = False) -> None:
-    """Show each step: how long it took and how much device time it caused.
+    """Show how long each step took, on host and device.
 
     \b
     Example:

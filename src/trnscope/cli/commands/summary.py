@@ -5,10 +5,8 @@ from __future__ import annotations
 from trnscope.cli.options import Debug, Json, Limit, Paths
 
 
-def summary(
-    paths: Paths, limit: Limit = 10, as_json: Json = False, _debug: Debug = False
-) -> None:
-    """Say what is in a trace and where its time went, on one page.
+def summary(paths: Paths, limit: Limit = 10, as_json: Json = False, _debug: Debug = False) -> None:
+    """Say what is in a trace and where its time went.
 
     \b
     Example:
