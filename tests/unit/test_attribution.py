@@ -61,7 +61,7 @@ def test_sequence_numbers_link_backward_to_forward(training_step: Trace) -> None
 
 
 def test_sequence_numbers_count_per_forward_thread(tmp_path: Path) -> None:
-    """Two model replicas on two threads use the same numbers; torch's thread ids tell them apart."""
+    """Two model replicas on two threads use the same numbers; told apart by torch."""
     b = TraceBuilder(tmp_path / "t")
     first, second, engine = b.thread(tid=1), b.thread(tid=2), b.thread(tid=3)
     for number, start in ((1, 0), (2, 10), (3, 20)):
