@@ -12,6 +12,7 @@ from trnscope.cli.commands.health import health
 from trnscope.cli.commands.launch import launch
 from trnscope.cli.commands.ops import ops
 from trnscope.cli.commands.overlap import overlap
+from trnscope.cli.commands.run import SETTINGS, run
 from trnscope.cli.commands.steps import steps
 from trnscope.cli.commands.summary import summary
 from trnscope.cli.options import Debug
@@ -23,6 +24,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["--help", "-h"]},
 )
 
+app.command(context_settings=SETTINGS)(run)
 for _command in (summary, breakdown, steps, ops, overlap, launch, health):
     app.command()(_command)
 

@@ -37,6 +37,11 @@ def print_json(document: Mapping[str, object]) -> None:
     sys.stdout.write(to_json_text(document) + "\n")
 
 
+def print_compact_json(document: Mapping[str, object]) -> None:
+    """Print one JSON document on one line, for output that shares stdout with a script."""
+    sys.stdout.write(to_json_text(document, indent=None) + "\n")
+
+
 def print_error(message: str) -> None:
     """One line on stderr, as every failure is told."""
     _remark("error", message, "bold red")

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 
-def to_json_text(document: Any) -> str:
-    """The document on indented lines.
+def to_json_text(document: Any, *, indent: int | None = 1) -> str:
+    """The document on indented lines, or on one without ``indent``.
 
     Every character outside printable ASCII is escaped, which loses nothing. A number that
     JSON cannot hold (NaN, infinity) becomes null.
     """
-    return json.dumps(_finite(document), indent=1, ensure_ascii=True, allow_nan=False)
+    return json.dumps(_finite(document), indent=indent, ensure_ascii=True, allow_nan=False)
 
 
 def _finite(value: Any) -> Any:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from rich.text import Text
 
 from trnscope.analysis.breakdown import WHOLE_SPAN, Breakdown, BreakdownBasis, BreakdownRow
+from trnscope.analysis.ops import OpsTable
 from trnscope.model.units import format_ns, format_ratio, ratio
 from trnscope.report.text import plural, printable, shorten
 from trnscope.report.view import View
@@ -62,13 +65,22 @@ def where_time_goes(split: Breakdown, *, incomplete: bool, simulated: bool = Fal
     return f"{prefix} {_denominator(split.rows)}, {shares}.{suffix}"
 
 
-def busiest_op(name: str, self_ns: int, all_self_ns: int, device: bool) -> str:
-    """Which op took most own time, and of what."""
-    share = format_ratio(ratio(self_ns, all_self_ns))
-    kind = "device" if device else "CPU"
-    return (
-        f"The op with the most own {kind} time is {shorten(printable(name), 60)}: "
-        f"{format_ns(self_ns)}, {share} of all ops' own {kind} time."
+def busiest_op_line(table: OpsTable) -> Iterator[Text]:
+    """Which op took most own time, and of what; nothing where no op was recorded."""
+    rows = [row for row in table.rows if not row.key.is_annotation]
+    if not rows:
+        return
+    if table.has_device:
+        top = max(rows, key=lambda row: row.self_device_ns or 0)
+        part, whole, kind = top.self_device_ns or 0, table.device_sum_ns or 0, "device"
+    else:
+        top = max(rows, key=lambda row: row.self_cpu_ns)
+        part, whole, kind = top.self_cpu_ns, sum(row.self_cpu_ns for row in rows), "CPU"
+    share = format_ratio(ratio(part, whole))
+    of = "all device work" if table.has_device else "what all ops took themselves"
+    yield Text(
+        f"The op with the most own {kind} time is {shorten(printable(top.name), 60)}: "
+        f"{format_ns(part)}, {share} of {of}."
     )
 
 

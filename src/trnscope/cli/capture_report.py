@@ -1,0 +1,108 @@
+"""What a recording holds, what it cost and where its steps went: the report after a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from rich.text import Text
+
+from trnscope.analysis.breakdown import breakdown
+from trnscope.analysis.ops import ops
+from trnscope.analysis.summary import summarize
+from trnscope.capture.record import CaptureRecord, Overhead
+from trnscope.capture.run import RunResult
+from trnscope.model.units import format_ns, format_ratio
+from trnscope.report.breakdown import breakdown_lines
+from trnscope.report.ops import ops_lines
+from trnscope.report.sentence import busiest_op_line, sentence_line
+from trnscope.report.text import plural
+from trnscope.report.view import View, note, title, warning
+from trnscope.store.profile import Profile
+
+OPS_SHOWN = 10
+_STEP_KINDS = {
+    "optimizer": "optimizer steps",
+    "forward": "forward calls",
+    "time": "no steps seen: a window of time",
+}
+
+
+def report_lines(
+    profile: Profile, records: tuple[CaptureRecord, ...], view: View
+) -> Iterator[Text]:
+    """What was recorded, the split of its steps, the ops, the sentence and the cost."""
+    yield from title(view, "Recorded")
+    for record in records:
+        yield from _recorded(record)
+    yield Text()
+    split = breakdown(profile)
+    yield from breakdown_lines(split, replace(view, limit=OPS_SHOWN))
+    yield Text()
+    table = ops(profile, python=False)
+    yield from ops_lines(table, replace(view, limit=OPS_SHOWN))
+    yield Text()
+    yield sentence_line(split, view)
+    yield from busiest_op_line(table)
+    for record in records:
+        yield from _cost(record.overhead)
+
+
+def next_lines(traces: tuple[Path, ...]) -> Iterator[Text]:
+    """Where the traces are and what to do with them."""
+    for trace in traces:
+        yield note(f"Trace: {trace}")
+    yield note(f"Look closer: trnscope ops {_argument(traces)} --by stack")
+
+
+def run_document(result: RunResult, profile: Profile | None) -> dict[str, object]:
+    """The document of ``run --json``; ``summary`` and ``breakdown`` as their commands print them.
+
+    Both are null when nothing was recorded, and ``reason`` then says why.
+    """
+    return {
+        "schema": 1,
+        "exit_code": result.exit_code,
+        "signal": result.signal,
+        "elapsed_ns": result.elapsed_ns,
+        "traces": [str(trace) for trace in result.traces],
+        "reason": result.reason,
+        "processes": [record.to_json() for record in result.records],
+        "summary": None if profile is None else summarize(profile).to_json(),
+        "breakdown": None if profile is None else breakdown(profile).to_json(),
+    }
+
+
+def _argument(traces: tuple[Path, ...]) -> str:
+    if len(traces) == 1:
+        return str(traces[0])
+    return f'"{traces[0].parent}/*{"".join(traces[0].suffixes[-2:])}"'
+
+
+def _recorded(record: CaptureRecord) -> Iterator[Text]:
+    who = f"process {record.pid}" if record.rank is None else f"rank {record.rank}"
+    if record.trace is None:
+        yield note(f"{who}: nothing recorded ({record.reason})")
+        return
+    kind = _STEP_KINDS.get(record.steps_by or "", record.steps_by or "steps")
+    what = f"{plural(record.num_steps, 'step')} of {record.num_steps_seen} seen ({kind})"
+    if record.first_step is not None and record.num_steps:
+        what += f", from step {record.first_step} on; the ones before are warm-up"
+    yield Text(f"{who}: {what if record.steps_by != 'time' else kind}")
+    if record.last_step_cut:
+        yield warning("The recording ends inside a step; that step is not in the figures per step.")
+    if record.reason is not None:
+        yield warning(record.reason)
+
+
+def _cost(overhead: Overhead) -> Iterator[Text]:
+    slowdown = overhead.slowdown_ratio
+    if slowdown is None or overhead.profiled_step_ns is None:
+        yield note("Cost of recording: not measured, no step ran without it to compare with.")
+        return
+    yield note(
+        f"Cost of recording: a recorded step took {format_ns(overhead.profiled_step_ns)}, one "
+        f"without {format_ns(overhead.unprofiled_step_ns)} ({format_ratio(slowdown)} more; medians "
+        f"of {overhead.num_profiled_steps} and {overhead.num_unprofiled_steps} steps)."
+    )

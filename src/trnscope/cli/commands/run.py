@@ -1,0 +1,123 @@
+"""``trnscope run``: profiles a script as it is and says where its steps went."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from trnscope.capture.run import RunResult
+
+from trnscope.cli.options import Debug, Json
+
+SETTINGS = {"allow_interspersed_args": False}
+"""For ``app.command``: what follows the script belongs to the script."""
+
+
+class StepsFrom(str, Enum):
+    """Choices of ``--steps-by``; the same as those of the recorder, loaded only when needed."""
+
+    AUTO = "auto"
+    OPTIMIZER = "optimizer"
+    FORWARD = "forward"
+    TIME = "time"
+
+
+def run(
+    script: Annotated[
+        str,
+        typer.Argument(
+            metavar="SCRIPT",
+            help="A Python script, a module with --module, or a program such as torchrun.",
+        ),
+    ],
+    args: Annotated[
+        list[str] | None, typer.Argument(metavar="ARGS", help="What the script is given.")
+    ] = None,
+    module: Annotated[
+        bool, typer.Option("--module", "-m", help="SCRIPT is a module's name, as in python -m.")
+    ] = False,
+    steps: Annotated[int, typer.Option("--steps", min=1, metavar="N", help="Steps to record.")] = 8,
+    warmup: Annotated[
+        int | None,
+        typer.Option(
+            "--warmup", min=0, metavar="N", help="Steps to skip first. [default: until they settle]"
+        ),
+    ] = None,
+    max_seconds: Annotated[
+        float,
+        typer.Option("--max-seconds", metavar="SECONDS", help="Stop recording after so long."),
+    ] = 30.0,
+    steps_by: Annotated[
+        StepsFrom,
+        typer.Option(
+            "--steps-by",
+            help="What ends a step: the optimizer's step, the outermost module call; "
+            "or record for a time, without steps.",
+        ),
+    ] = StepsFrom.AUTO,
+    stack: Annotated[
+        bool, typer.Option("--stack", help="Record Python stacks too (slower).")
+    ] = False,
+    shapes: Annotated[bool, typer.Option("--shapes", help="Record input shapes too.")] = False,
+    memory: Annotated[
+        bool, typer.Option("--memory", help="Record allocations and frees too.")
+    ] = False,
+    gzip: Annotated[bool, typer.Option("--gzip", help="Compress the trace.")] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", metavar="FOLDER", help="Where to put the traces. [default: trnscope-out]"
+        ),
+    ] = None,
+    as_json: Json = False,
+    _debug: Debug = False,
+) -> int:
+    """Profile a script, unchanged, and say where its steps went.
+
+    Options for trnscope stand before the script; what follows it is the script's own. The
+    exit code is the script's own too. With --json the document is the last line of output.
+
+    \b
+    Example:
+      trnscope run train.py --epochs 1
+      trnscope run --steps 4 --stack -m package.train
+      trnscope run torchrun --nproc-per-node 2 train.py
+    """
+    from trnscope.capture.options import CaptureSettings, RunOptions, StepsBy
+    from trnscope.capture.run import run_script
+
+    settings = CaptureSettings(
+        steps=steps,
+        warmup=warmup,
+        max_seconds=max_seconds,
+        steps_by=StepsBy(steps_by.value),
+        with_stack=stack,
+        shapes=shapes,
+        memory=memory,
+        gzip=gzip,
+    )
+    result = run_script(RunOptions(script, tuple(args or ()), module, out, settings))
+    return _report(result, as_json=as_json)
+
+
+def _report(result: RunResult, *, as_json: bool) -> int:
+    """Print what was recorded; returns the script's exit code."""
+    from trnscope.cli.capture_report import next_lines, report_lines, run_document
+    from trnscope.cli.inputs import open_profile
+    from trnscope.cli.output import print_compact_json, print_lines, print_warning, terminal_width
+    from trnscope.report.marks import view_of
+
+    profile = open_profile(result.traces) if result.traces else None
+    if result.reason is not None:
+        print_warning(f"nothing was recorded: {result.reason}")
+    if as_json:
+        print_compact_json(run_document(result, profile))
+    elif profile is not None:
+        view = view_of(profile, width=terminal_width())
+        print_lines(report_lines(profile, result.records, view))
+        print_lines(next_lines(result.traces))
+    return result.exit_code
