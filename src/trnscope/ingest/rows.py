@@ -1,0 +1,157 @@
+"""Slice-like rows on their way from the scanner to the writer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from trnscope.ingest.arg_keys import ARG_KEYS
+from trnscope.store.attributes import ATTRIBUTES, AttributeType
+from trnscope.store.tables import I64, U8, U32, U64, Bool
+
+HAS_TS, HAS_DUR, HAS_ID, REPAIRED = 1, 2, 4, 8
+NONFINITE_TIME = 32
+
+
+class Segment(Protocol):
+    """The scanner's events in file order, as columns."""
+
+    num_events: int
+    ph: U8
+    flags: U8
+    category: U32
+    name: U32
+    track: U32
+    ts_ns: I64
+    dur_ns: I64
+    id: U64
+    args_offset: U64
+    args_length: U32
+
+    def attribute(self, index: int, /) -> tuple[Any, ...]:
+        """Rows that have the lifted key of this number, and its values there."""
+
+    def counters(self) -> tuple[U32, U32, npt.NDArray[np.float64]]:
+        """Row, key (string id) and value of each numeric member of a counter event."""
+
+
+@dataclass(frozen=True)
+class Lifted:
+    """One attribute of some of the rows; ``rows`` are positions, rising."""
+
+    attribute: str
+    rows: U32
+    values: npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Slices not yet placed: ``track``, ``category`` and ``name`` are the scanner's ids."""
+
+    track: U32
+    category: U32
+    name: U32
+    start_ns: I64
+    dur_ns: I64
+    args_offset: U64
+    args_length: U32
+    lifted: tuple[Lifted, ...]
+
+    def __len__(self) -> int:
+        return int(self.track.size)
+
+    def take(self, at: npt.NDArray[Any]) -> Rows:
+        """These rows, by rising or any other order of position."""
+        place = np.full(len(self), -1, np.int64)
+        place[at] = np.arange(at.size)
+        return Rows(
+            self.track[at],
+            self.category[at],
+            self.name[at],
+            self.start_ns[at],
+            self.dur_ns[at],
+            self.args_offset[at],
+            self.args_length[at],
+            tuple(_moved(lifted, place) for lifted in self.lifted),
+        )
+
+    def lifted_to(self, attribute: str) -> Sequence[Lifted]:
+        """All columns of one attribute."""
+        return [lifted for lifted in self.lifted if lifted.attribute == attribute]
+
+    def numbers(self, attribute: str) -> tuple[I64, Bool]:
+        """One integer attribute for every row, and where it is given."""
+        values, has = np.zeros(len(self), np.int64), np.zeros(len(self), np.bool_)
+        for lifted in self.lifted_to(attribute):
+            values[lifted.rows] = lifted.values.astype(np.int64)
+            has[lifted.rows] = True
+        return values, has
+
+    def has(self, attribute: str) -> Bool:
+        """Where an attribute is given."""
+        has = np.zeros(len(self), np.bool_)
+        for lifted in self.lifted_to(attribute):
+            has[lifted.rows] = True
+        return has
+
+
+def _moved(lifted: Lifted, place: I64) -> Lifted:
+    rows = place[lifted.rows]
+    kept = rows >= 0
+    return Lifted(lifted.attribute, rows[kept].astype(np.uint32), lifted.values[kept])
+
+
+def concatenate(parts: Sequence[Rows]) -> Rows:
+    """Rows of all parts, in order."""
+    lifted, first = [], 0
+    for part in parts:
+        lifted += [Lifted(a.attribute, a.rows + np.uint32(first), a.values) for a in part.lifted]
+        first += len(part)
+    return Rows(
+        np.concatenate([part.track for part in parts]),
+        np.concatenate([part.category for part in parts]),
+        np.concatenate([part.name for part in parts]),
+        np.concatenate([part.start_ns for part in parts]),
+        np.concatenate([part.dur_ns for part in parts]),
+        np.concatenate([part.args_offset for part in parts]),
+        np.concatenate([part.args_length for part in parts]),
+        tuple(lifted),
+    )
+
+
+def rows_of(segment: Segment, at: npt.NDArray[Any]) -> Rows:
+    """Rows of a segment with all attributes of slices that they have."""
+    return Rows(
+        segment.track[at],
+        segment.category[at],
+        segment.name[at],
+        segment.ts_ns[at],
+        segment.dur_ns[at],
+        segment.args_offset[at],
+        segment.args_length[at],
+        _lift(segment, at),
+    )
+
+
+def _lift(segment: Segment, at: npt.NDArray[Any]) -> tuple[Lifted, ...]:
+    place = np.full(segment.num_events, -1, np.int32)
+    place[at] = np.arange(at.size, dtype=np.int32)
+    found = []
+    for index, key in enumerate(ARG_KEYS):
+        if key.attribute is None:
+            continue
+        rows, values = key_values(segment, index)
+        if rows.size == 0:
+            continue
+        moved = place[rows]
+        kept = moved >= 0
+        if ATTRIBUTES[key.attribute] is not AttributeType.TEXT:
+            kept &= ~_is_absent(key.attribute, values)
+        if not kept.all():
+            moved, values = moved[kept], values[kept]
+        found.append(Lifted(key.attribute, moved.astype(np.uint32), values))
+    return tuple(lifted for lifted in found if lifted.rows.size)
