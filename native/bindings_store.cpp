@@ -6,9 +6,9 @@
 #include <limits>
 
 #include "bindings.h"
-#include "nest.h"
 #include "pyramid.h"
 #include "sort.h"
+#include "track_index.h"
 
 namespace nb = nanobind;
 using namespace trnscope;
@@ -88,22 +88,77 @@ nb::tuple climb_py(In<uint32_t> parent, In<uint8_t> wanted, In<uint32_t> ids) {
     return nb::make_tuple(to_numpy(std::move(found)), to_numpy(std::move(slice)));
 }
 
-nb::tuple innermost_py(const TrackNesting& nesting, In<int64_t> ts, nb::object wanted_or_none) {
-    const uint8_t* wanted = nullptr;
-    In<uint8_t> wanted_array;
-    if (!wanted_or_none.is_none()) {
-        wanted_array = nb::cast<In<uint8_t>>(wanted_or_none);
-        require(wanted_array.size() == nesting.size(), "wanted has the wrong length");
-        wanted = wanted_array.data();
-    }
-    std::vector<uint8_t> found(ts.size(), 0);
-    std::vector<uint32_t> position(ts.size(), 0);
-    without_gil([&] {
-        for (size_t i = 0; i < ts.size(); ++i) {
-            found[i] = nesting.innermost(ts(i), wanted, &position[i]) ? 1 : 0;
+template <typename T>
+using Out = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+// Arrays that a TrackIndexer points into, kept alive together with it.
+class PyTrackIndexer {
+  public:
+    PyTrackIndexer(In<int64_t> start, In<int64_t> dur, In<uint8_t> kind, In<uint16_t> category,
+                   In<uint32_t> name, In<uint64_t> args_offset, In<uint32_t> args_length, int fd,
+                   const std::vector<int64_t>& offsets, Out<uint32_t> slice_of_event,
+                   uint8_t python_kind, uint8_t op_kind)
+        : start_(start),
+          dur_(dur),
+          kind_(kind),
+          category_(category),
+          name_(name),
+          args_offset_(args_offset),
+          args_length_(args_length),
+          slice_of_event_(slice_of_event),
+          indexer_({start.data(), dur.data(), kind.data(), category.data(), name.data(),
+                    args_offset.data(), args_length.data(), start.size()},
+                   fd, to_offsets(offsets), python_kind, op_kind) {
+        for (size_t size : {dur.size(), kind.size(), category.size(), name.size(),
+                            args_offset.size(), args_length.size(), slice_of_event.size()}) {
+            require(size == start.size(), "columns differ in length");
         }
-    });
-    return nb::make_tuple(to_numpy(std::move(found)), to_numpy(std::move(position)));
+    }
+
+    // queries: (ts_ns rising, ops_only, found out, slice out) tuples.
+    auto index(uint32_t track, Out<uint32_t> events, uint32_t first, nb::list queries) {
+        for (size_t i = 0; i < events.size(); ++i) {
+            require(events(i) < start_.size(), "event out of range");
+        }
+        std::vector<PointQueries> points;
+        for (nb::handle query : queries) points.push_back(to_queries(nb::cast<nb::tuple>(query)));
+        return to_numpy(without_gil([&] {
+            return indexer_.index(track, events.data(), events.size(), first, points,
+                                  slice_of_event_.data());
+        }));
+    }
+
+  private:
+    static OutputOffsets to_offsets(const std::vector<int64_t>& o) {
+        require(o.size() == 12, "twelve column offsets are needed");
+        return {o[0], o[1], o[2], o[3], o[4], o[5], o[6], o[7], o[8], o[9], o[10], o[11]};
+    }
+
+    static PointQueries to_queries(nb::tuple query) {
+        const auto ts = nb::cast<In<int64_t>>(query[0]);
+        const auto found = nb::cast<Out<uint8_t>>(query[2]);
+        const auto slice = nb::cast<Out<uint32_t>>(query[3]);
+        require(found.size() == ts.size() && slice.size() == ts.size(), "lengths differ");
+        return {ts.data(), ts.size(), nb::cast<bool>(query[1]), found.data(), slice.data()};
+    }
+
+    In<int64_t> start_, dur_;
+    In<uint8_t> kind_;
+    In<uint16_t> category_;
+    In<uint32_t> name_;
+    In<uint64_t> args_offset_;
+    In<uint32_t> args_length_;
+    Out<uint32_t> slice_of_event_;
+    TrackIndexer indexer_;
+};
+
+// Rising distinct keys, and for each the position of its last occurrence.
+nb::tuple last_by_key_py(In<uint32_t> keys, size_t num_keys) {
+    std::vector<uint32_t> distinct, position;
+    const bool ok = without_gil(
+        [&] { return last_by_key(keys.data(), keys.size(), num_keys, &distinct, &position); });
+    require(ok, "key out of range");
+    return nb::make_tuple(to_numpy(std::move(distinct)), to_numpy(std::move(position)));
 }
 
 nb::tuple pyramid_py(In<int64_t> first, In<int64_t> count, In<int64_t> start, In<int64_t> dur) {
@@ -129,33 +184,11 @@ void bind_store(nb::module_& m) {
     m.attr("PYRAMID_LEVEL_SHIFT") = kPyramidLevelShift;
     m.attr("PYRAMID_LEVELS") = kPyramidLevels;
 
-    nb::class_<TrackNesting>(m, "TrackNesting")
-        .def(
-            "__init__",
-            [](TrackNesting* self, In<int64_t> start, In<int64_t> dur) {
-                require(start.size() == dur.size(), "start and dur differ in length");
-                nb::gil_scoped_release release;
-                new (self) TrackNesting(start.data(), dur.data(), start.size());
-            },
-            nb::arg("start").noconvert(), nb::arg("dur").noconvert(), nb::keep_alive<1, 2>(),
-            nb::keep_alive<1, 3>())
-        .def("rows",
-             [](const TrackNesting& n) { return to_numpy(without_gil([&] { return n.rows(); })); })
-        .def("depth",
-             [](const TrackNesting& n) { return to_numpy(without_gil([&] { return n.depth(); })); })
-        .def(
-            "parent",
-            [](const TrackNesting& n) { return to_numpy(without_gil([&] { return n.parent(); })); })
-        .def("self_ns",
-             [](const TrackNesting& n) {
-                 return to_numpy(without_gil([&] { return n.self_ns(); }));
-             })
-        .def("op_self_ns",
-             [](const TrackNesting& n, In<uint8_t> is_python) {
-                 require(is_python.size() == n.size(), "is_python has the wrong length");
-                 return to_numpy(without_gil([&] { return n.op_self_ns(is_python.data()); }));
-             })
-        .def("innermost", &innermost_py, nb::arg("ts"), nb::arg("wanted").none());
+    nb::class_<PyTrackIndexer>(m, "TrackIndexer")
+        .def(nb::init<In<int64_t>, In<int64_t>, In<uint8_t>, In<uint16_t>, In<uint32_t>,
+                      In<uint64_t>, In<uint32_t>, int, const std::vector<int64_t>&, Out<uint32_t>,
+                      uint8_t, uint8_t>())
+        .def("index", &PyTrackIndexer::index);
     m.def("group_order", &group_order_py, nb::arg("keys"), nb::arg("num_groups"));
     m.def("group_sum", &group_sum_py, nb::arg("keys"), nb::arg("values"), nb::arg("num_groups"));
     m.def("group_range", &group_range_py, nb::arg("keys"), nb::arg("values"),
@@ -163,6 +196,7 @@ void bind_store(nb::module_& m) {
     m.def("argsort_u32", [](In<uint32_t> keys) {
         return to_numpy(without_gil([&] { return argsort_u32(keys.data(), keys.size()); }));
     });
+    m.def("last_by_key", &last_by_key_py, nb::arg("keys"), nb::arg("num_keys"));
     m.def("climb", &climb_py, nb::arg("parent"), nb::arg("wanted"), nb::arg("ids"));
     m.def("build_pyramid", &pyramid_py, nb::arg("first"), nb::arg("count"), nb::arg("start"),
           nb::arg("dur"));

@@ -13,7 +13,7 @@ constexpr int kPyramidLevels = 20;         // the last has buckets of 2^48 ns, o
 constexpr int64_t kPyramidMinRows = 4096;  // a shorter lane is read as it is
 
 // A lane is stored at a level only where that takes at most a quarter of its rows. Rows are
-// ordered by level, lane, bucket.
+// ordered by lane, level, bucket.
 struct Pyramid {
     std::vector<uint8_t> level;
     std::vector<uint32_t> lane;
@@ -24,7 +24,8 @@ struct Pyramid {
     std::vector<uint32_t> longest;  // slice id of the longest
 };
 
-// Slices of lane l are rows first[l] .. first[l] + count[l], by rising start.
+// Slices of lane l are rows first[l] .. first[l] + count[l], by rising start. The columns must be
+// mapped files: pages are given back lane by lane.
 Pyramid build_pyramid(const int64_t* first, const int64_t* count, size_t num_lanes,
                       const int64_t* start, const int64_t* dur);
 

@@ -47,9 +47,26 @@ std::vector<uint32_t> argsort_u32(const uint32_t* keys, size_t n) {
     return order;
 }
 
-std::vector<uint32_t> slice_order(const int64_t* start, const int64_t* dur, size_t n) {
-    std::vector<uint32_t> order(n);
-    std::iota(order.begin(), order.end(), 0u);
+bool last_by_key(const uint32_t* keys, size_t n, size_t num_keys, std::vector<uint32_t>* distinct,
+                 std::vector<uint32_t>* position) {
+    std::vector<uint32_t> last(num_keys, 0);  // position + 1
+    size_t num_distinct = 0;
+    for (size_t i = 0; i < n; ++i) {
+        if (keys[i] >= num_keys) return false;
+        num_distinct += last[keys[i]] == 0;
+        last[keys[i]] = static_cast<uint32_t>(i) + 1;
+    }
+    distinct->reserve(num_distinct);
+    position->reserve(num_distinct);
+    for (size_t key = 0; key < num_keys; ++key) {
+        if (last[key] == 0) continue;
+        distinct->push_back(static_cast<uint32_t>(key));
+        position->push_back(last[key] - 1);
+    }
+    return true;
+}
+
+void sort_slices(const int64_t* start, const int64_t* dur, uint32_t* events, size_t n) {
     const auto before = [start, dur](uint32_t a, uint32_t b) {
         if (start[a] != start[b]) return start[a] < start[b];
         if (dur[a] != dur[b]) return dur[a] > dur[b];
@@ -58,23 +75,24 @@ std::vector<uint32_t> slice_order(const int64_t* start, const int64_t* dur, size
     // Offsets where a sorted run begins, and the end.
     std::vector<size_t> runs{0};
     for (size_t i = 1; i < n; ++i) {
-        if (before(order[i], order[i - 1])) runs.push_back(i);
+        if (before(events[i], events[i - 1])) runs.push_back(i);
     }
     runs.push_back(n);
-    std::vector<uint32_t> other(runs.size() > 2 ? n : 0);
+    if (runs.size() <= 2) return;
+    std::vector<uint32_t> other(n);
+    uint32_t *from = events, *to = other.data();
     while (runs.size() > 2) {
         std::vector<size_t> merged{0};
         for (size_t r = 0; r + 1 < runs.size(); r += 2) {
-            const size_t lo = runs[r], mid = runs[r + 1];
-            const size_t hi = r + 2 < runs.size() ? runs[r + 2] : mid;
-            std::merge(order.begin() + lo, order.begin() + mid, order.begin() + mid,
-                       order.begin() + hi, other.begin() + lo, before);
-            merged.push_back(hi);
+            const size_t low = runs[r], middle = runs[r + 1];
+            const size_t high = r + 2 < runs.size() ? runs[r + 2] : middle;
+            std::merge(from + low, from + middle, from + middle, from + high, to + low, before);
+            merged.push_back(high);
         }
-        order.swap(other);
+        std::swap(from, to);
         runs.swap(merged);
     }
-    return order;
+    if (from != events) std::copy(from, from + n, events);
 }
 
 }  // namespace trnscope

@@ -6,12 +6,18 @@ import json
 import re
 import zlib
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any, cast
 
-from isal import igzip
+from isal import igzip, igzip_lib
 
 from trnscope.errors import TraceFormatError
 
+_READ_ERRORS: tuple[type[Exception], ...] = (
+    OSError,
+    EOFError,
+    zlib.error,
+    cast(type[Exception], igzip_lib.IsalError),
+)
 _BAD_ESCAPE = re.compile(r'\\(?!["\\/bfnrt]|u[0-9a-fA-F]{4})')
 
 
@@ -24,7 +30,7 @@ class ArgsReader:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._file: BinaryIO | None = None
+        self._file: IO[bytes] | None = None
 
     def text(self, offset: int, length: int) -> bytes:
         """The raw JSON text; empty where ``length`` is 0."""
@@ -34,7 +40,7 @@ class ArgsReader:
             file = self._open()
             file.seek(offset)
             text = file.read(length)
-        except (OSError, EOFError, zlib.error, igzip.IsalError) as error:
+        except _READ_ERRORS as error:
             raise TraceFormatError(self._path, f"args cannot be read ({error})") from error
         if len(text) != length:
             raise TraceFormatError(self._path, "is shorter than when it was read first")
@@ -54,11 +60,13 @@ class ArgsReader:
             ) from error
         return value if isinstance(value, dict) else {"args": value}
 
-    def _open(self) -> BinaryIO:
+    def _open(self) -> IO[bytes]:
         if self._file is None:
             with self._path.open("rb") as file:
                 compressed = file.read(2) == b"\x1f\x8b"
-            opened = igzip.open(self._path, "rb") if compressed else self._path.open("rb")
+            # IGzipFile is untyped; it is a binary file like any other.
+            opener: Any = igzip.IGzipFile if compressed else Path.open
+            opened: IO[bytes] = opener(self._path, "rb")
             self._file = opened
         return self._file
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,7 @@ class AttributeType(Enum):
     """String ids. A JSON string's own text, else the value's JSON text."""
 
     @property
-    def dtype(self) -> np.dtype[np.int64] | np.dtype[np.uint64] | np.dtype[np.uint32]:
+    def dtype(self) -> np.dtype[Any]:
         """The numpy type of the values."""
         if self is AttributeType.SIGNED:
             return np.dtype(np.int64)

@@ -64,9 +64,7 @@ def _u8(value: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
 class TraceBuilder:
     """Collects slices and the rest one by one; :meth:`build` writes and opens the store."""
 
-    def __init__(
-        self, directory: Path, *, format: str = "kineto", rank: int | None = None
-    ) -> None:
+    def __init__(self, directory: Path, *, format: str = "kineto", rank: int | None = None) -> None:
         self._directory = directory
         self._writer = TraceWriter(directory)
         self._format = format
@@ -169,9 +167,7 @@ class TraceBuilder:
             CounterBatch(_u32(series), _i64(ts_ns), np.array([value], np.float64))
         )
 
-    def flow(
-        self, flow_id: int, kind: str, *, out: tuple[int, int], into: tuple[int, int]
-    ) -> None:
+    def flow(self, flow_id: int, kind: str, *, out: tuple[int, int], into: tuple[int, int]) -> None:
         """A flow between two (track, time) points."""
         self._num_events += 2
         for phase, (track, ts_ns) in ((FLOW_START, out), (FLOW_END, into)):

@@ -111,11 +111,15 @@ class ColumnFileWriter:
         dtype = np.dtype(at.dtype)
         if values.dtype != dtype or first_row + values.size > at.num_rows:
             raise ValueError(f"column {column}: {values.dtype}[{values.size}] does not fit")
-        view = memoryview(np.ascontiguousarray(values)).cast("B")
+        view = np.ascontiguousarray(values).data.cast("B")
         offset = at.offset + first_row * dtype.itemsize
         while view.nbytes:
             written = os.pwrite(self._fd, view, offset)
             view, offset = view[written:], offset + written
+
+    def fileno(self) -> int:
+        """The open file, for native code that writes columns by the offsets of ``layout``."""
+        return self._fd
 
     def __enter__(self) -> ColumnFileWriter:
         return self

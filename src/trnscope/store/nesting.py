@@ -1,8 +1,8 @@
 """Turns slices in file order into the lane-ordered slices table, one track after another.
 
-The rule of nesting is in ``native/nest.h``: by start, longer first, then file order; the
-parent is the innermost open slice that contains the whole slice; a slice that outlives an
-open one closes it and becomes its sibling.
+The rule of nesting is in ``native/track_index.h``: by start, longer first, then file order; the
+parent is the innermost open slice that contains the whole slice; a slice that outlives an open
+one closes it and becomes its sibling.
 """
 
 from __future__ import annotations
@@ -22,31 +22,33 @@ from trnscope.store.schema import SLICE_COLUMNS
 from trnscope.store.spill import SpilledTable
 from trnscope.store.tables import I64, U8, U32
 
-_COPIED = ("kind", "category", "name", "args_offset", "args_length")
-
 
 class EnclosingQueries:
     """Asks, for points on tracks, which slice is innermost there; answered while nesting."""
 
     def __init__(self, track: U32, ts_ns: I64, *, ops_only: bool = False) -> None:
-        self.found: U8 = np.zeros(track.size, np.uint8)
-        self.slices: U32 = np.zeros(track.size, np.uint32)
-        self._track = track
-        self._ts_ns = ts_ns
+        self._order = np.lexsort((ts_ns, track))
+        self._track = track[self._order]
+        self._ts_ns = ts_ns[self._order]
         self._ops_only = ops_only
-        self._order = _native.argsort_u32(np.ascontiguousarray(track))
-        self._sorted_track = track[self._order]
+        self._found: U8 = np.zeros(track.size, np.uint8)
+        self._slice: U32 = np.zeros(track.size, np.uint32)
 
-    def answer(self, track: int, nesting: _native.TrackNesting, kind: U8, first: int) -> None:
-        """Fill in the answers for one track; ``first`` is its first slice id."""
-        low, high = np.searchsorted(self._sorted_track, (track, track + 1))
-        if low == high:
-            return
-        asked = self._order[low:high]
-        wanted = (kind == SliceKind.CPU_OP).astype(np.uint8) if self._ops_only else None
-        found, position = nesting.innermost(self._ts_ns[asked], wanted)
-        self.found[asked] = found
-        self.slices[asked] = position + np.uint32(first)
+    def of_track(self, track: int) -> tuple[I64, bool, U8, U32]:
+        """The questions on one track, and where their answers go, as the indexer takes them."""
+        low, high = np.searchsorted(self._track, (track, track + 1))
+        return (
+            self._ts_ns[low:high],
+            self._ops_only,
+            self._found[low:high],
+            self._slice[low:high],
+        )
+
+    def answers(self) -> tuple[U8, U32]:
+        """Whether each point lies in a slice (0/1), and the slice; in the order of asking."""
+        found, slices = np.empty_like(self._found), np.empty_like(self._slice)
+        found[self._order], slices[self._order] = self._found, self._slice
+        return found, slices
 
 
 @dataclass(frozen=True)
@@ -60,73 +62,53 @@ class WrittenSlices:
     def by_slice(self, attribute: dict[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
         """Turn (event, value) rows into (slice, value), by rising slice, the last value kept."""
         slices = self.slice_of_event[attribute["event"]]
-        order = _native.argsort_u32(slices)
-        slices, values = slices[order], attribute["value"][order]
-        if slices.size:
-            last = np.append(slices[1:] != slices[:-1], True)
-            if not last.all():
-                slices, values = slices[last], values[last]
-        return {"slice": slices, "value": values}
+        distinct, last = _native.last_by_key(slices, self.slice_of_event.size)
+        return {"slice": distinct, "value": attribute["value"][last]}
 
 
 def write_slices(
     path: Path, raw: SpilledTable, num_tracks: int, queries: Sequence[EnclosingQueries]
 ) -> WrittenSlices:
-    """Nest, order and write all slices; answers the queries on the way."""
+    """Nest, order and write all slices; answers the queries on the way.
+
+    Tracks are taken one after another, so that memory is bounded by the largest.
+    """
     columns = raw.map()
     order, first = _native.group_order(columns["track"], num_tracks)
     slice_of_event = np.empty(raw.num_rows, np.uint32)
-    lanes: list[tuple[int, npt.NDArray[Any]]] = []
+    lanes: list[tuple[int, I64]] = []
     with ColumnFileWriter(path, SLICE_COLUMNS, raw.num_rows) as file:
+        indexer = _native.TrackIndexer(
+            columns["start_ns"],
+            columns["dur_ns"],
+            columns["kind"],
+            columns["category"],
+            columns["name"],
+            columns["args_offset"],
+            columns["args_length"],
+            file.fileno(),
+            [column.offset for column in file.layout],
+            slice_of_event,
+            SliceKind.PYTHON,
+            SliceKind.CPU_OP,
+        )
         for track in range(num_tracks):
             low, high = int(first[track]), int(first[track + 1])
             if low == high:
                 continue
-            events = order[low:high]
-            counts = _write_track(file, columns, events, track, low, queries)
-            lanes.append((track, counts))
-            slice_of_event[events] = np.arange(low, high, dtype=np.uint32)
+            asked = [query.of_track(track) for query in queries]
+            lanes.append((track, indexer.index(track, order[low:high], low, asked)))
             raw.release_pages()
     return WrittenSlices(file.layout, _lane_table(lanes), slice_of_event)
 
 
-def _write_track(
-    file: ColumnFileWriter,
-    columns: dict[str, npt.NDArray[Any]],
-    events: U32,
-    track: int,
-    first: int,
-    queries: Sequence[EnclosingQueries],
-) -> npt.NDArray[Any]:
-    """Write one track's rows; reorders ``events`` into lane order; returns rows per depth."""
-    start, dur = columns["start_ns"][events], columns["dur_ns"][events]
-    kind = columns["kind"][events]
-    nesting = _native.TrackNesting(start, dur)
-    for query in queries:
-        query.answer(track, nesting, kind, first)
-    file.write("self_ns", first, nesting.self_ns())
-    file.write("op_self_ns", first, nesting.op_self_ns((kind == SliceKind.PYTHON).astype(np.uint8)))
-    file.write("parent", first, nesting.parent() + np.uint32(first))
-    depth = nesting.depth()
-    file.write("depth", first, depth)
-    rows = nesting.rows()
-    file.write("start_ns", first, start[rows])
-    file.write("dur_ns", first, dur[rows])
-    del nesting, start, dur, kind
-    events[:] = events[rows]
-    for name in _COPIED:
-        file.write(name, first, columns[name][events])
-    file.write("track", first, np.full(events.size, track, np.uint32))
-    return np.bincount(depth)
-
-
-def _lane_table(lanes: Sequence[tuple[int, npt.NDArray[Any]]]) -> dict[str, npt.NDArray[Any]]:
-    counts = np.concatenate([counts for _, counts in lanes] or [np.empty(0, np.int64)])
+def _lane_table(lanes: Sequence[tuple[int, npt.NDArray[np.int64]]]) -> dict[str, npt.NDArray[Any]]:
+    counts = np.concatenate([np.empty(0, np.int64), *(counts for _, counts in lanes)])
     tracks = np.repeat([track for track, _ in lanes], [counts.size for _, counts in lanes])
     depths = [np.arange(counts.size) for _, counts in lanes]
     return {
         "track": tracks.astype(np.uint32),
-        "depth": np.concatenate(depths or [np.empty(0)]).astype(np.uint16),
+        "depth": np.concatenate([np.empty(0, np.int64), *depths]).astype(np.uint16),
         "first": (np.cumsum(counts) - counts).astype(np.int64),
         "count": counts.astype(np.int64),
     }

@@ -7,8 +7,10 @@ of slices touches few pages of a cold file.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from trnscope import _native
 from trnscope.store.column_file import ColumnLayout, MappedTable, write_table
@@ -25,7 +27,9 @@ def write_zoom_tables(
     first, count = lanes.column("first"), lanes.column("count")
     start, dur = slices.column("start_ns"), slices.column("dur_ns")
     names = ("level", "lane", "start_ns", "end_ns", "count", "busy_ns", "longest")
-    pyramid = dict(zip(names, _native.build_pyramid(first, count, start, dur), strict=True))
+    pyramid: dict[str, npt.NDArray[Any]] = dict(
+        zip(names, _native.build_pyramid(first, count, start, dur), strict=True)
+    )
     per_lane = -(-count // FENCE_STEP)
     fence_first = np.cumsum(per_lane) - per_lane
     step = np.arange(int(per_lane.sum())) - np.repeat(fence_first, per_lane)

@@ -28,7 +28,7 @@ class SpilledTable:
             raise ValueError("a batch needs every column, in one length")
         for name, values in columns.items():
             data = np.ascontiguousarray(values, dtype=self._dtypes[name])
-            self._files[name].write(memoryview(data).cast("B"))
+            self._files[name].write(data.data.cast("B"))
         first, self.num_rows = self.num_rows, self.num_rows + lengths.pop()
         return first
 

@@ -8,6 +8,7 @@ ends rise.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -74,7 +75,7 @@ class Attribute:
     """Integers; for a text attribute, string ids (u32)."""
     is_text: bool
 
-    def of(self, slice_ids: U32) -> tuple[Bool, I64 | U64 | U32]:
+    def of(self, slice_ids: U32) -> tuple[Bool, npt.NDArray[Any]]:
         """For each slice: whether it has the attribute, and its value (0 where it has not)."""
         if self.slices.size == 0:
             return np.zeros(slice_ids.shape, np.bool_), np.zeros(slice_ids.shape, self.values.dtype)

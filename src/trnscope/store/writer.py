@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -29,7 +31,7 @@ from trnscope.store.pyramid import write_zoom_tables
 from trnscope.store.schema import StoreMeta, save_meta
 from trnscope.store.spill import SpilledTable
 from trnscope.store.strings import encode_strings
-from trnscope.store.tables import CounterSeries, U32
+from trnscope.store.tables import U32, CounterSeries
 
 _BATCH_COLUMNS: dict[str, dict[str, Any]] = {
     "slices": {
@@ -156,6 +158,22 @@ class TraceWriter:
 
     def finish(self, source: TraceSource, health: Health, strings: Sequence[str]) -> None:
         """Write the store. Ids in the batches index ``strings``, ``tracks`` and so on."""
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            layouts = self._write_tables(strings, pool)
+        shutil.rmtree(self._spill)
+        meta = StoreMeta(
+            source,
+            health,
+            tuple(self._categories),
+            tuple(self._tracks),
+            tuple(self._series),
+            layouts,
+        )
+        save_meta(self._directory, meta)
+
+    def _write_tables(
+        self, strings: Sequence[str], pool: Executor
+    ) -> dict[str, tuple[ColumnLayout, ...]]:
         layouts: dict[str, tuple[ColumnLayout, ...]] = {}
         raw = self._tables["slices"]
         flow_ends = self._tables["flow_ends"].map()
@@ -167,12 +185,16 @@ class TraceWriter:
         )
         layouts["slices"] = written.layout
         layouts["lanes"] = self._write("lanes", written.lanes)
-        for key, table in self._attributes.items():
-            columns = written.by_slice(table.map())
-            layouts[f"attribute.{key}"] = self._write(f"attribute.{key}", columns)
-        memory |= {"has_op": memory_query.found, "op_slice": memory_query.slices}
+        zoom = pool.submit(write_zoom_tables, self._directory, dict(layouts))
+        names = [f"attribute.{key}" for key in self._attributes]
+        attributes = pool.map(
+            lambda table: written.by_slice(table.map()), self._attributes.values()
+        )
+        for name, columns in zip(names, attributes, strict=True):
+            layouts[name] = self._write(name, columns)
+        memory["has_op"], memory["op_slice"] = memory_query.answers()
         layouts["memory"] = self._write("memory", memory)
-        flows = pair_flows(flow_ends, flow_query.found, flow_query.slices)
+        flows = pair_flows(flow_ends, *flow_query.answers())
         layouts["flows"] = self._write("flows", flows)
         launches = find_launches(self._directory, layouts, flows)
         layouts["launches"] = self._write("launches", launches)
@@ -181,20 +203,10 @@ class TraceWriter:
         layouts["counters"] = self._write("counters", {k: v[order] for k, v in counters.items()})
         for name, time in (("instants", "ts_ns"), ("unfinished", "start_ns")):
             layouts[name] = self._write(name, _sorted_by(self._tables[name].map(), time))
-        layouts |= write_zoom_tables(self._directory, layouts)
         ends, data = encode_strings(strings)
         layouts["string_ends"] = self._write("string_ends", {"end": ends})
         layouts["string_data"] = self._write("string_data", {"byte": data})
-        shutil.rmtree(self._spill)
-        meta = StoreMeta(
-            source,
-            health,
-            tuple(self._categories),
-            tuple(self._tracks),
-            tuple(self._series),
-            layouts,
-        )
-        save_meta(self._directory, meta)
+        return layouts | zoom.result()
 
     def _path(self, table: str) -> Path:
         return self._directory / f"{table}.arrow"

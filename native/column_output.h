@@ -1,0 +1,66 @@
+// Writes pieces of fixed-width columns into an open file.
+#pragma once
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <system_error>
+#include <vector>
+
+namespace trnscope {
+
+// Writes all bytes at the offset. Throws std::system_error.
+inline void write_at(int fd, const void* data, size_t size, int64_t offset) {
+    const char* at = static_cast<const char*>(data);
+    while (size > 0) {
+        const ssize_t written = ::pwrite(fd, at, size, offset);
+        if (written < 0 && errno == EINTR) continue;
+        if (written < 0) throw std::system_error(errno, std::generic_category(), "pwrite");
+        at += written;
+        offset += written;
+        size -= static_cast<size_t>(written);
+    }
+}
+
+// One column whose rows are made lane by lane, each lane in order but all lanes at once.
+template <typename T>
+class LaneColumn {
+  public:
+    // Row r of the table lies at byte `offset + r * sizeof(T)`; lane l begins at row lane_first[l].
+    LaneColumn(int fd, int64_t offset, const std::vector<uint32_t>& lane_first)
+        : fd_(fd), offset_(offset), next_row_(lane_first), buffers_(lane_first.size()) {
+        capacity_ = kMinBuffer;
+        if (!buffers_.empty()) capacity_ += kSharedBuffer / buffers_.size();
+    }
+
+    void append(size_t lane, T value) {
+        buffers_[lane].push_back(value);
+        if (buffers_[lane].size() >= capacity_) flush(lane);
+    }
+
+    void flush_all() {
+        for (size_t lane = 0; lane < buffers_.size(); ++lane) flush(lane);
+    }
+
+  private:
+    static constexpr size_t kMinBuffer = 64;            // values a lane
+    static constexpr size_t kSharedBuffer = 256 << 10;  // values over all lanes
+
+    void flush(size_t lane) {
+        std::vector<T>& buffer = buffers_[lane];
+        write_at(fd_, buffer.data(), buffer.size() * sizeof(T),
+                 offset_ + static_cast<int64_t>(next_row_[lane] * sizeof(T)));
+        next_row_[lane] += static_cast<uint32_t>(buffer.size());
+        buffer.clear();
+    }
+
+    int fd_;
+    int64_t offset_;
+    std::vector<uint32_t> next_row_;
+    std::vector<std::vector<T>> buffers_;
+    size_t capacity_;
+};
+
+}  // namespace trnscope
