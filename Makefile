@@ -59,7 +59,7 @@ bench: install  ## speed and memory on a generated 2 GB trace, against other rea
 	@$(BIN)/python -m benchmarks
 
 docs: install  ## write the generated pages and pictures again
-	@$(BIN)/python tools/make_docs.py
+	@$(BIN)/python -m tools.make_docs
 
 fuzz: install  ## fuzz the scanner under AddressSanitizer (FUZZ_SECONDS=60)
 	@tools/fuzz.sh $${FUZZ_SECONDS:-60}

@@ -1,0 +1,175 @@
+"""Writes the generated parts of the documentation: ``make docs``.
+
+Generated are: docs/reference/cli.md from the command line itself; the output under each command
+of a ``console`` block, from running it; the list of metric pages in docs/concepts.md; the example
+traces; and the picture of the demo.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from enum import Enum
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+from tools import make_example_trace
+from trnscope.cli.app import app
+
+REPO = Path(__file__).resolve().parents[1]
+DOCS = REPO / "docs"
+REFERENCE = DOCS / "reference" / "cli.md"
+CONCEPTS = DOCS / "concepts.md"
+WIDTH = 100
+
+_BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_METRICS = re.compile(r"(<!-- metrics: begin -->\n).*?(<!-- metrics: end -->)", re.DOTALL)
+
+
+def pages() -> list[Path]:
+    """Every page of the documentation that is written by hand."""
+    found = [REPO / "README.md", *sorted(DOCS.rglob("*.md"))]
+    return [page for page in found if page != REFERENCE]
+
+
+def commands_in(page: str) -> list[str]:
+    """The command lines of a page's ``console`` blocks."""
+    return [command for block in _BLOCK.findall(page) for command in _commands(block)]
+
+
+def _commands(block: str) -> list[str]:
+    return [line.removeprefix("$ ") for line in block.splitlines() if line.startswith("$ ")]
+
+
+def with_fresh_output(page: str, folder: Path) -> str:
+    """The page with each ``console`` block's output as the commands print it now."""
+    return _BLOCK.sub(lambda found: _fresh_block(found.group(1), folder), page)
+
+
+def _fresh_block(block: str, folder: Path) -> str:
+    parts = [f"$ {command}\n{output_of(command, folder)}" for command in _commands(block)]
+    return "```console\n" + "".join(parts) + "```"
+
+
+def output_of(command: str, folder: Path) -> str:
+    """What a command of a page prints, run beside a copy of the examples."""
+    env = os.environ | {
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "COLUMNS": str(WIDTH),
+        "NO_COLOR": "1",
+        "TRNSCOPE_CACHE_DIR": str(folder / ".cache"),
+    }
+    done = subprocess.run(
+        ["bash", "-c", command],
+        cwd=folder,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    return done.stdout
+
+
+def example_folder(place: Path) -> Path:
+    """A folder in which the commands of the pages can run."""
+    shutil.copytree(DOCS / "examples", place / "docs" / "examples")
+    return place
+
+
+def reference() -> str:
+    """The command line reference as Markdown."""
+    lines = [
+        "# Command line",
+        "",
+        "Generated from the program by `make docs`; `trnscope COMMAND --help` says the same.",
+        "",
+        "- Exit codes: 0 fine; 1 an error that the user can mend, told in one line on stderr;",
+        "  2 wrong usage; 3 a gate failed. `trnscope run` ends with the script's own code.",
+        "- `NO_COLOR`, a pipe or a file turn colours off, and names are whole.",
+        "- `TRNSCOPE_CACHE_DIR` names the folder of the indices, `TRNSCOPE_DEBUG=1` does what",
+        "  `--debug` does.",
+        "- `trnscope --version` prints the version.",
+    ]
+    for command in app.registered_commands:
+        function = command.callback
+        assert function is not None
+        lines += ["", f"## trnscope {function.__name__}", "", *_description(function)]
+        lines += ["", "| Argument or option | Meaning | Default |", "|---|---|---|"]
+        lines += _parameters(function)
+    return "\n".join(lines) + "\n"
+
+
+def _description(function: Callable[..., Any]) -> list[str]:
+    """A command's help: its prose, then its example as a block."""
+    prose, _, example = (inspect.getdoc(function) or "").partition("\b")
+    commands = [line.strip() for line in example.splitlines() if line.startswith("  ")]
+    return [prose.strip(), "", "```sh", *commands, "```"]
+
+
+def _parameters(function: Callable[..., Any]) -> Iterator[str]:
+    """One row for each argument and option, from the function's own annotations."""
+    hints = get_type_hints(function, include_extras=True)
+    for name, parameter in inspect.signature(function).parameters.items():
+        kind, info = get_args(hints[name])
+        # In Annotated the first spelling is where the default would be.
+        decls = [each for each in (info.default, *(info.param_decls or ())) if each is not ...]
+        names = [spelled for each in decls for spelled in each.split("/")] or [info.metavar]
+        values = "\\|".join(_choices(kind)) or (info.metavar if decls else None)
+        spelled = ", ".join(f"`{each} {values}`" if values else f"`{each}`" for each in names)
+        meaning, _, stated = info.help.partition("[default: ")
+        default = stated.rstrip("]") or _default(parameter.default)
+        yield f"| {spelled} | {meaning.strip()} | {default} |"
+
+
+def _choices(kind: Any) -> list[str]:
+    members = [kind, *get_args(kind)]
+    return [
+        choice.value
+        for member in members
+        if isinstance(member, type) and issubclass(member, Enum)
+        for choice in member
+    ]
+
+
+def _default(value: Any) -> str:
+    if value is inspect.Parameter.empty:
+        return "required"
+    plain = getattr(value, "value", value)
+    return "" if plain in (None, False, True) else f"`{plain}`"
+
+
+def metric_list() -> Iterator[str]:
+    """One line for each page of docs/metrics: its title and first sentence."""
+    for page in sorted((DOCS / "metrics").glob("*.md")):
+        title = page.read_text(encoding="utf-8").splitlines()[0].removeprefix("# ")
+        yield f"- [{title}](metrics/{page.name})\n"
+
+
+def with_metric_list(page: str) -> str:
+    """The concepts page with its list of metric pages up to date."""
+    return _METRICS.sub(lambda found: found[1] + "".join(metric_list()) + found[2], page)
+
+
+def main() -> None:
+    """Write all of it again."""
+    make_example_trace.main()
+    REFERENCE.parent.mkdir(exist_ok=True)
+    REFERENCE.write_text(reference(), encoding="utf-8")
+    CONCEPTS.write_text(with_metric_list(CONCEPTS.read_text(encoding="utf-8")), encoding="utf-8")
+    with tempfile.TemporaryDirectory() as place:
+        folder = example_folder(Path(place))
+        for page in pages():
+            text = page.read_text(encoding="utf-8")
+            page.write_text(with_fresh_output(text, folder), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
