@@ -10,6 +10,7 @@ from typing import Any
 from trnscope.errors import UsageError
 from trnscope.store.cache import open_cached
 from trnscope.store.profile import Profile
+from trnscope.store.reader import Trace
 
 Progress = Callable[[int, int], None]
 """Called with the bytes read so far and the bytes in all."""
@@ -27,7 +28,7 @@ def open(*paths: str | PathLike[str], progress: Progress | None = None) -> Profi
     return Profile(tuple(_open_one(Path(path), progress) for path in paths))
 
 
-def _open_one(path: Path, progress: Progress | None) -> Any:
+def _open_one(path: Path, progress: Progress | None) -> Trace:
     # The importers are needed only for a file that is not in the cache.
     def read(source: Path, directory: Path) -> None:
         from trnscope.ingest import open_trace

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from trnscope.errors import TraceFormatError
+from trnscope.errors import TraceFormatError, UsageError
 from trnscope.model.kinds import SliceKind
 from trnscope.store.builder import TraceBuilder
 from trnscope.store.cache import content_key, open_cached
@@ -210,3 +212,34 @@ def test_the_key_of_a_large_file_sees_its_time_and_its_samples(tmp_path):
         file.seek((40 << 20) - 1)
         file.write(b"x")
     assert content_key(big) != key
+
+
+def test_the_cache_drops_what_was_not_used_for_longest(tmp_path, monkeypatch):
+    home = tmp_path / "cache"
+    monkeypatch.setenv("TRNSCOPE_CACHE_DIR", str(home))
+
+    def importer(path, directory):
+        TraceBuilder(directory).build()
+
+    sources = [tmp_path / f"{i}.json" for i in range(3)]
+    for i, source in enumerate(sources):
+        source.write_text(str(i))
+    one, two = (open_cached(source, importer) for source in sources[:2])
+    size = sum(file.stat().st_size for file in one.directory.iterdir())
+    os.utime(one.directory / META_FILE, (2000, 2000))
+    os.utime(two.directory / META_FILE, (1000, 1000))
+    monkeypatch.setenv("TRNSCOPE_CACHE_LIMIT_GB", str(2.5 * size / 1e9))
+    three = open_cached(sources[2], importer)
+    assert {p.name for p in home.iterdir()} == {one.directory.name, three.directory.name}
+
+
+def test_a_full_disk_is_one_clear_line(tmp_path, monkeypatch):
+    monkeypatch.setenv("TRNSCOPE_CACHE_DIR", str(tmp_path / "cache"))
+    source = tmp_path / "trace.json"
+    source.write_text("x")
+
+    def importer(path, directory):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(UsageError, match=r"cannot be written.*TRNSCOPE_CACHE_DIR"):
+        open_cached(source, importer)
