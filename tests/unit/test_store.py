@@ -12,6 +12,7 @@ import pytest
 
 from trnscope.errors import TraceFormatError, UsageError
 from trnscope.model.kinds import SliceKind
+from trnscope.store import schema
 from trnscope.store.builder import TraceBuilder
 from trnscope.store.cache import content_key, open_cached
 from trnscope.store.reader import Trace
@@ -243,3 +244,25 @@ def test_a_full_disk_is_one_clear_line(tmp_path, monkeypatch):
 
     with pytest.raises(UsageError, match=r"cannot be written.*TRNSCOPE_CACHE_DIR"):
         open_cached(source, importer)
+
+
+def test_an_older_store_is_migrated(tmp_path, monkeypatch):
+    b = TraceBuilder(tmp_path / "t")
+    b.slice(b.thread(), "x", 0, 5)
+    b.build()
+
+    def to_version_2(document):
+        source = {**document["source"], "format": "renamed"}
+        return {**document, "schema": 2, "source": source}
+
+    monkeypatch.setattr(schema, "SCHEMA_VERSION", 2)
+    monkeypatch.setitem(schema._MIGRATIONS, SCHEMA_VERSION, to_version_2)
+    trace = Trace(tmp_path / "t")
+    assert trace.source.format == "renamed"
+    assert trace.slices.dur_ns.tolist() == [5]
+
+
+def test_a_folder_that_is_no_store_is_refused(tmp_path):
+    (tmp_path / META_FILE).write_text("{}")
+    with pytest.raises(TraceFormatError, match="no trnscope store"):
+        Trace(tmp_path)
