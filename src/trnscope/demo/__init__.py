@@ -1,0 +1,18 @@
+"""The demo: a training script that wastes time in a way people do, to be profiled as it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from trnscope.capture.options import CaptureSettings, RunOptions
+from trnscope.capture.run import RunResult, run_script
+
+
+def demo_script_path() -> Path:
+    """The training script; it knows nothing of trnscope."""
+    return Path(__file__).with_name("train_transformer.py")
+
+
+def run_demo(out: Path | None = None, args: tuple[str, ...] = ()) -> RunResult:
+    """Train the demo's transformer and record a few of its steps, as ``trnscope run`` would."""
+    return run_script(RunOptions(str(demo_script_path()), args, out=out, capture=CaptureSettings()))
