@@ -1,0 +1,155 @@
+"""Rendered tables: what is shown, what is left out, and the marks on every one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.text import Text
+
+from trnscope.analysis.breakdown import breakdown
+from trnscope.analysis.health import health
+from trnscope.analysis.launch import launches
+from trnscope.analysis.ops import ops
+from trnscope.analysis.overlap import overlap
+from trnscope.analysis.steps import steps
+from trnscope.analysis.summary import summarize
+from trnscope.model.health import Health, HealthWarning
+from trnscope.model.kinds import DeviceKind, SliceKind
+from trnscope.report.breakdown import breakdown_lines
+from trnscope.report.health import health_lines
+from trnscope.report.launch import launch_lines
+from trnscope.report.marks import view_of
+from trnscope.report.ops import ops_lines, sorted_ops
+from trnscope.report.overlap import overlap_lines
+from trnscope.report.steps import steps_lines
+from trnscope.report.summary import summary_lines
+from trnscope.report.view import View
+from trnscope.store.builder import TraceBuilder
+from trnscope.store.profile import Profile
+
+Analysis = Callable[[Profile], Any]
+Render = Callable[[Any, View], Iterable[Text]]
+
+REPORTS: list[tuple[Analysis, Render]] = [
+    (summarize, summary_lines),
+    (steps, steps_lines),
+    (breakdown, breakdown_lines),
+    (ops, ops_lines),
+    (overlap, overlap_lines),
+    (launches, launch_lines),
+    (health, health_lines),
+]
+CUT = Health(False, 7, 0, 1, (HealthWarning("truncated", "cut off at byte 99\x1b[2J", 1),))
+HOSTILE = "evil\x1b[2J\n\u202ename"
+
+
+def training(
+    path: Path, *, device: bool = True, simulated: bool = False, health: Health | None = None
+) -> Profile:
+    """Two steps of 1 ms, an op of 200 µs in each; on the device a kernel of 400 µs."""
+    builder = TraceBuilder(path)
+    host = builder.thread()
+    name = "TRN2 model 1.0" if simulated else None
+    stream = builder.stream(name=name, simulated=simulated, kind=DeviceKind.NEURON)
+    for step in range(2):
+        at = step * 1_000_000
+        builder.slice(host, f"ProfilerStep#{step}", at, 1_000_000, SliceKind.ANNOTATION)
+        builder.slice(host, HOSTILE, at + 10_000, 200_000)
+        if device:
+            call = step + 1
+            builder.slice(host, "nrt_execute", at + 20_000, 10_000, SliceKind.RUNTIME,
+                          correlation=call)  # fmt: skip
+            builder.slice(stream, HOSTILE, at + 300_000, 400_000, SliceKind.KERNEL,
+                          correlation=call)  # fmt: skip
+    return Profile((builder.build(health),))
+
+
+def text_of(profile: Profile, analysis: Analysis, render: Render, **view: Any) -> str:
+    lines = list(render(analysis(profile), view_of(profile, **view)))
+    return "\n".join(line.plain for line in lines)
+
+
+@pytest.mark.parametrize(("analysis", "render"), REPORTS)
+def test_every_report_is_safe_and_marked(
+    tmp_path: Path, analysis: Analysis, render: Render
+) -> None:
+    profile = training(tmp_path / "t", simulated=True, health=CUT)
+    text = text_of(profile, analysis, render)
+    assert all(line.isprintable() for line in text.split("\n"))
+    assert "simulated: TRN2 model 1.0" in text
+    assert "INCOMPLETE: " in text
+    assert "cut off at byte 99\\x1b[2J; figures hold only what could be read" in text
+
+
+@pytest.mark.parametrize(("analysis", "render"), REPORTS)
+def test_a_whole_measured_trace_has_no_marks(
+    tmp_path: Path, analysis: Analysis, render: Render
+) -> None:
+    text = text_of(training(tmp_path / "t"), analysis, render)
+    assert "INCOMPLETE" not in text
+    assert "simulated" not in text
+
+
+@pytest.mark.parametrize(("analysis", "render"), REPORTS)
+def test_without_a_device_no_device_figures(
+    tmp_path: Path, analysis: Analysis, render: Render
+) -> None:
+    text = text_of(training(tmp_path / "t", device=False), analysis, render)
+    assert "neuron:0" not in text
+    assert "self device" not in text
+    assert "device, by" not in text
+
+
+def test_ops_table(tmp_path: Path) -> None:
+    lines = text_of(training(tmp_path / "t"), ops, ops_lines).split("\n")
+    op = next(line for line in lines if line.startswith("evil"))
+    assert op.split("  ")[0] == "evil\\x1b[2J\\n\\u202ename"
+    # 2 calls of 200 µs with a 10 µs launch each inside; both kernels of 400 µs are theirs.
+    assert op.split()[1:] == ["2", "380.000", "µs", "19.0", "%", "400.000", "µs",
+                              "800.000", "µs", "100.0", "%", "800.000", "µs"]  # fmt: skip
+
+
+def test_ops_are_sorted_by_what_was_asked(tmp_path: Path) -> None:
+    table = ops(training(tmp_path / "t"))
+    by_cpu = [row.name for row in sorted_ops(table, "cpu").rows]
+    assert by_cpu == ["ProfilerStep*", HOSTILE, "nrt_execute"]
+    by_name = [row.name for row in sorted_ops(table, "name").rows]
+    assert by_name == ["ProfilerStep*", HOSTILE, "nrt_execute"]
+    by_device = [row.name for row in sorted_ops(table, "self-device").rows]
+    assert by_device[0] == HOSTILE
+
+
+def test_breakdown_adds_up_and_hides_empty_columns(tmp_path: Path) -> None:
+    text = text_of(training(tmp_path / "t"), breakdown, breakdown_lines)
+    header = next(line for line in text.split("\n") if line.startswith("step  "))
+    assert "exposed communication" not in header
+    total = next(line for line in text.split("\n") if line.startswith("step") and "%" in line)
+    assert total.split() == ["step", "2.000", "ms", "1.000", "ms", "100.0", "%"]
+
+
+def test_limit_says_what_it_leaves_out(tmp_path: Path) -> None:
+    text = text_of(training(tmp_path / "t"), steps, steps_lines, limit=1)
+    assert "ProfilerStep#0" in text
+    assert "ProfilerStep#1" not in text
+    assert "... and 1 more step (--limit 0 shows all)" in text
+
+
+def test_long_names_give_way_to_the_terminal(tmp_path: Path) -> None:
+    builder = TraceBuilder(tmp_path / "t")
+    builder.slice(builder.thread(), "aten::" + "x" * 400, 0, 100)
+    profile = Profile((builder.build(),))
+    lines = text_of(profile, ops, ops_lines, width=80).split("\n")
+    row = next(line for line in lines if line.startswith("aten::"))
+    assert len(row) == 80
+    assert "…" in row
+
+
+def test_an_empty_trace_says_so_everywhere(tmp_path: Path) -> None:
+    profile = Profile((TraceBuilder(tmp_path / "t").build(),))
+    for analysis, render in REPORTS:
+        text = text_of(profile, analysis, render)
+        assert "nan" not in text.lower().replace("nano", "")
+        assert len(text.split("\n")) >= 2
