@@ -36,8 +36,13 @@ def main() -> None:
         seconds.append(time.perf_counter() - start)
     names = trace.strings
     groups = [
-        [trace.categories[code // len(names)], names[code % len(names)], count, total]
-        for code, count, total in zip(codes.tolist(), counts.tolist(), totals.tolist(), strict=True)
+        [
+            trace.categories[key // len(names)],
+            names[key % len(names)],
+            int(counts[key]),
+            int(totals[key]),
+        ]
+        for key in np.flatnonzero(counts).tolist()
     ]
     answer = {
         "open_seconds": open_seconds,
