@@ -24,4 +24,5 @@ NB_MODULE(_native, m) {
     nanobind::register_exception_translator(translate_system_error);
     bind_scan(m);
     bind_store(m);
+    bind_analysis(m);
 }

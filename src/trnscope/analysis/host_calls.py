@@ -172,15 +172,9 @@ def _nest_again(trace: Trace, taken: Bool, tracks: list[int], parent: U32, self_
         nested = np.flatnonzero(taken[low:high]) + low
         if nested.size == 0:
             continue
-        start, dur = slices.start_ns[nested], slices.dur_ns[nested]
-        nesting = _native.TrackNesting(start, dur, np.zeros(nested.size, np.uint8))
-        rows, above = nesting.rows(), nesting.parent()
-        ids = nested[rows].astype(np.uint32)
-        inner = above != np.arange(above.size)
-        children_ns = group_sum(above[inner], dur[rows][inner], above.size)[1]
-        own_ns = dur[rows] - children_ns
-        parent[ids] = ids[above]
-        self_ns[ids] = np.where(own_ns < 0, nesting.op_self_ns(), own_ns)
+        above, own_ns = _native.nest_calls(slices.start_ns[nested], slices.dur_ns[nested])
+        parent[nested] = nested[above]
+        self_ns[nested] = own_ns
 
 
 def _duplicates(
@@ -214,7 +208,7 @@ def _same_name_as_parent(trace: Trace, name_key: U32, above: U32, num_keys: int)
     same = np.flatnonzero(name[above] == name).astype(np.uint32)
     same = same[above[same] != same]
     is_call = (name_key[same] < num_keys) & (name_key[above[same]] < num_keys)
-    return same[is_call]
+    return np.asarray(same[is_call], np.uint32)
 
 
 def _empty_children(trace: Trace, name_key: U32, above: U32, num_keys: int, parents: U32) -> I64:
@@ -234,4 +228,4 @@ def _heads(duplicates: U32, above: U32) -> U32:
         if not inner.any():
             break
         heads[inner] = above[heads[inner]]
-    return np.asarray(heads, np.uint32)
+    return heads
