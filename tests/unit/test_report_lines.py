@@ -11,6 +11,7 @@ from rich.text import Text
 
 from trnscope.analysis.breakdown import breakdown
 from trnscope.analysis.health import health
+from trnscope.analysis.kernels import kernels
 from trnscope.analysis.launch import launches
 from trnscope.analysis.ops import ops
 from trnscope.analysis.overlap import overlap
@@ -20,6 +21,7 @@ from trnscope.model.health import Health, HealthWarning
 from trnscope.model.kinds import DeviceKind, SliceKind
 from trnscope.report.breakdown import breakdown_lines
 from trnscope.report.health import health_lines
+from trnscope.report.kernels import kernels_lines
 from trnscope.report.launch import launch_lines
 from trnscope.report.marks import view_of
 from trnscope.report.ops import ops_lines, sorted_ops
@@ -38,6 +40,7 @@ REPORTS: list[tuple[Analysis, Render]] = [
     (steps, steps_lines),
     (breakdown, breakdown_lines),
     (ops, ops_lines),
+    (kernels, kernels_lines),
     (overlap, overlap_lines),
     (launches, launch_lines),
     (health, health_lines),

@@ -9,6 +9,7 @@ import typer
 from trnscope import __version__
 from trnscope.cli.commands.breakdown import breakdown
 from trnscope.cli.commands.health import health
+from trnscope.cli.commands.kernels import kernels
 from trnscope.cli.commands.launch import launch
 from trnscope.cli.commands.ops import ops
 from trnscope.cli.commands.overlap import overlap
@@ -25,7 +26,7 @@ app = typer.Typer(
 )
 
 app.command(context_settings=SETTINGS)(run)
-for _command in (summary, breakdown, steps, ops, overlap, launch, health):
+for _command in (summary, breakdown, steps, ops, kernels, overlap, launch, health):
     app.command()(_command)
 
 
