@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import mmap
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+_SHIFT_BYTES = 8 << 20
 
 
 class SpilledTable:
@@ -31,6 +34,14 @@ class SpilledTable:
             self._files[name].write(data.data.cast("B"))
         first, self.num_rows = self.num_rows, self.num_rows + lengths.pop()
         return first
+
+    def shift(self, column: str, amount: int) -> None:
+        """Add ``amount`` to every value that a column holds so far."""
+        self._files[column].flush()
+        with self._paths[column].open("r+b") as file:
+            while data := file.read(_SHIFT_BYTES):
+                file.seek(-len(data), os.SEEK_CUR)
+                file.write((np.frombuffer(data, self._dtypes[column]) + amount).data.cast("B"))
 
     def map(self) -> dict[str, npt.NDArray[Any]]:
         """All columns, read-only; nothing can be appended after this."""

@@ -79,6 +79,15 @@ _BATCH_COLUMNS: dict[str, dict[str, Any]] = {
     },
 }
 
+_TIME_COLUMNS = {
+    "slices": "start_ns",
+    "flow_ends": "ts_ns",
+    "instants": "ts_ns",
+    "counters": "ts_ns",
+    "memory": "ts_ns",
+    "unfinished": "start_ns",
+}
+
 Batch = SliceBatch | FlowEnds | InstantBatch | CounterBatch | MemoryBatch | UnfinishedBatch
 
 
@@ -151,6 +160,11 @@ class TraceWriter:
             table = SpilledTable(self._spill, f"attribute.{key}", columns)
             self._attributes[key] = table
         table.append({"event": events, "value": values})
+
+    def shift_times(self, by_ns: int) -> None:
+        """Add to every time given so far (a base time that stands at the end of the file)."""
+        for table, column in _TIME_COLUMNS.items():
+            self._tables[table].shift(column, by_ns)
 
     def _append(self, table: str, batch: Batch) -> int:
         columns = {field.name: getattr(batch, field.name) for field in fields(batch)}
