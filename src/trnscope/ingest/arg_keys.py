@@ -11,8 +11,8 @@ _SPELLINGS: dict[str, tuple[str, ...]] = {
     "external_id": ("External id", "external id"),
     "sequence_number": ("Sequence number",),
     "forward_thread": ("Fwd thread id",),
-    "stream": ("stream",),
-    "device": ("device",),
+    "stream": ("stream", "Stream Id"),
+    "device": ("device", "Device Id"),
     "bytes": ("bytes",),
     "flops": ("flops",),
     "graph_id": ("graph id",),
@@ -37,18 +37,12 @@ _SPELLINGS: dict[str, tuple[str, ...]] = {
     "block": ("block",),
 }
 
-# Read for a purpose of ingest alone: memory events, metadata events, Ascend's device rows.
-_INGEST_INTS = (
-    "Addr",
-    "Bytes",
-    "Device Type",
-    "Device Id",
-    "Total Allocated",
-    "Total Reserved",
-    "sort_index",
-    "Stream Id",
-)
-_INGEST_TEXTS = ("name", "labels", "Task Type")
+TASK_TYPE = "task_type"
+"""Ascend's kind of device work: travels like an attribute, but is not stored."""
+
+# Read by ingest alone: memory events and metadata events.
+_INGEST_INTS = ("Addr", "Bytes", "Device Type", "Total Allocated", "Total Reserved", "sort_index")
+_INGEST_TEXTS = ("name", "labels")
 
 
 @dataclass(frozen=True)
@@ -66,6 +60,7 @@ ARG_KEYS: tuple[ArgKey, ...] = (
         for attribute, spellings in _SPELLINGS.items()
         for spelling in spellings
     ),
+    ArgKey("Task Type", True, TASK_TYPE),
     *(ArgKey(key, False, None) for key in _INGEST_INTS),
     *(ArgKey(key, True, None) for key in _INGEST_TEXTS),
 )

@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Protocol, cast
 
 from isal import isal_zlib
 
@@ -17,6 +17,7 @@ _FINE_BYTES = 512
 _RAW = -15
 _FHCRC, _FEXTRA, _FNAME, _FCOMMENT = 2, 4, 8, 16
 _TRAILER_BYTES = 8
+_InflateError = cast("type[Exception]", isal_zlib.error)  # its stub says it is an instance
 
 
 class Sink(Protocol):
@@ -85,7 +86,7 @@ class GzipReader:
         while not inflater.eof:
             try:
                 piece = inflater.decompress(data or source.take_all(), _PIECE_BYTES)
-            except isal_zlib.error as error:
+            except _InflateError as error:
                 raise _Corrupt(str(error)) from error
             data = inflater.unconsumed_tail
             checksum = isal_zlib.crc32(piece, checksum)

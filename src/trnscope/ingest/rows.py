@@ -9,12 +9,12 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from trnscope.ingest.arg_keys import ARG_KEYS
+from trnscope.ingest.arg_keys import ARG_KEYS, INDEX
 from trnscope.store.attributes import ATTRIBUTES, AttributeType
 from trnscope.store.tables import I64, U8, U32, U64, Bool
 
 HAS_TS, HAS_DUR, HAS_ID, REPAIRED = 1, 2, 4, 8
-NONFINITE_TIME = 32
+_MAX_SIGNED = (1 << 63) - 1
 
 
 class Segment(Protocol):
@@ -145,13 +145,41 @@ def _lift(segment: Segment, at: npt.NDArray[Any]) -> tuple[Lifted, ...]:
         if key.attribute is None:
             continue
         rows, values = key_values(segment, index)
-        if rows.size == 0:
-            continue
         moved = place[rows]
         kept = moved >= 0
-        if ATTRIBUTES[key.attribute] is not AttributeType.TEXT:
-            kept &= ~_is_absent(key.attribute, values)
         if not kept.all():
             moved, values = moved[kept], values[kept]
-        found.append(Lifted(key.attribute, moved.astype(np.uint32), values))
-    return tuple(lifted for lifted in found if lifted.rows.size)
+        if moved.size:
+            found.append(Lifted(key.attribute, moved.astype(np.uint32), values))
+    return tuple(found)
+
+
+def key_values(segment: Segment, index: int) -> tuple[U32, npt.NDArray[Any]]:
+    """Rows and values of one lifted key, in the type of its attribute.
+
+    Negative numbers of slices are left out: writers put -1 where there is nothing.
+    """
+    key = ARG_KEYS[index]
+    if key.is_text:
+        rows, texts = segment.attribute(index)
+        return rows, texts
+    rows, bits, is_negative = segment.attribute(index)
+    if key.attribute is None:
+        return rows, bits.view(np.int64)
+    if is_negative.any():
+        rows, bits = rows[~is_negative], bits[~is_negative]
+    is_signed = ATTRIBUTES[key.attribute] is AttributeType.SIGNED
+    if is_signed and bits.size and int(bits.max()) > _MAX_SIGNED:
+        rows, bits = rows[bits <= _MAX_SIGNED], bits[bits <= _MAX_SIGNED]
+    return rows, bits.view(np.int64) if is_signed else bits
+
+
+def dense(segment: Segment, json_key: str, at: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], Bool]:
+    """One lifted key for the rows ``at``: its values (0 where absent) and where it is given."""
+    rows, values = key_values(segment, INDEX[json_key])
+    if rows.size == at.size and np.array_equal(rows, at):
+        return values, np.ones(at.size, np.bool_)
+    has = np.zeros(segment.num_events, np.bool_)
+    full = np.zeros(segment.num_events, values.dtype)
+    has[rows], full[rows] = True, values
+    return full[at], has[at]

@@ -57,7 +57,7 @@ class TrackTable:
         self._drafts: list[_Draft] = []
         self._ids: dict[tuple[Any, ...], int] = {}
         self._host = np.empty(0, np.uint32)
-        self._device_by_scanned: dict[int, int] = {}
+        self._device_by_place: dict[tuple[str, str], int] = {}
 
     def text(self, scanned: int) -> tuple[str, str]:
         """Pid and tid of a scanner track, as text."""
@@ -111,7 +111,7 @@ class TrackTable:
         track = self._id(("device", index, process, place), draft)
         if self._drafts[track].stream is None:
             self._drafts[track].stream = stream
-        self._device_by_scanned[scanned] = track
+        self._device_by_place[process, thread] = track
         return track
 
     def device_index(self, process: str) -> int:
@@ -158,10 +158,10 @@ class TrackTable:
         host, device = np.empty(unique.size, np.uint32), np.empty(unique.size, np.uint32)
         for i, one in enumerate(unique.tolist()):
             on_host = self._ids.get(("host", *self.text(one)))
-            on_device = self._device_by_scanned.get(one)
-            if on_host is None and on_device is None:
-                on_host = self._host_track(one)
-            host[i] = on_device if on_host is None else on_host
+            on_device = self._device_by_place.get(self.text(one))
+            if on_host is None:
+                on_host = self._host_track(one) if on_device is None else on_device
+            host[i] = on_host
             device[i] = on_host if on_device is None else on_device
         tracks[:] = np.where(prefers_device, device[inverse], host[inverse])
         return tracks
