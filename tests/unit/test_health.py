@@ -83,6 +83,15 @@ def test_unlinked_work_names_its_share(tmp_path: Path) -> None:
     )
 
 
+def test_device_work_launched_before_recording(tmp_path: Path) -> None:
+    b = TraceBuilder(tmp_path / "t")
+    _, gpu = good(b)
+    b.slice(gpu, "carry_over", 1, 3, KERNEL)
+    b.slice(gpu, "lost", 500, 30, KERNEL)
+    finding = named(of(b.build()), "device-work-carried-over")
+    assert (finding.count, "work (3 ns) start" in finding.message) == (1, True)
+
+
 def test_device_work_before_the_first_host_event(tmp_path: Path) -> None:
     b = TraceBuilder(tmp_path / "t")
     _, gpu = good(b)

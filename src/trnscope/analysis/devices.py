@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from trnscope.analysis.memo import once_per_trace
 from trnscope.model.intervals import I64, Intervals
 from trnscope.model.kinds import DeviceKind, SliceKind
 from trnscope.model.track import Device
@@ -95,6 +96,7 @@ class DeviceSummary:
         }
 
 
+@once_per_trace
 def device_work(trace: Trace) -> tuple[DeviceWork, ...]:
     """The device work of a trace, one entry a device, by kind and index.
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from trnscope.analysis.devices import device_work
-from trnscope.analysis.launch import launch_calls, launches_without_work
+from trnscope.analysis.launch import launch_calls, without_work
 from trnscope.analysis.step_finder import StepEvidence, find_steps
 from trnscope.analysis.threads import is_host_thread
 from trnscope.model.kinds import SliceKind
@@ -159,6 +159,25 @@ def _unlinked(trace: Trace, source: int) -> HealthFinding | None:
     return HealthFinding(source, "unlinked-device-work", message, count, consequence)
 
 
+def _carried_over(trace: Trace, source: int) -> HealthFinding | None:
+    """Device work that was queued when recording began."""
+    launches, slices = trace.launches, trace.slices
+    if not launches.has_launch.any():
+        return None
+    first_ns = int(slices.start_ns[launches.launch_slice[launches.has_launch]].min())
+    unlinked = launches.device_slice[~launches.has_launch]
+    early = unlinked[slices.start_ns[unlinked] < first_ns]
+    if early.size == 0:
+        return None
+    early_ns = int(slices.dur_ns[early].sum())
+    message = (
+        f"{early.size} pieces of device work ({format_ns(early_ns)}) start before the first launch "
+        "in the trace: they were launched before recording began"
+    )
+    consequence = "Device time by clock of the first step includes work of an earlier one."
+    return HealthFinding(source, "device-work-carried-over", message, int(early.size), consequence)
+
+
 def _outside_host_window(trace: Trace, source: int) -> HealthFinding | None:
     """Device work that starts before the first or after the last host event."""
     host = _host_window(trace)
@@ -224,7 +243,7 @@ def _steps_inferred(trace: Trace, source: int) -> HealthFinding | None:
 
 def _launches_without_work(trace: Trace, source: int) -> HealthFinding | None:
     calls = launch_calls(trace)
-    orphans = launches_without_work(trace)
+    orphans = without_work(trace, calls)
     if orphans.size == 0:
         return None
     has_devices = trace.launches.device_slice.size > 0
@@ -295,6 +314,7 @@ def _host_window(trace: Trace) -> tuple[int, int] | None:
 _CHECKS: tuple[Callable[[Trace, int], HealthFinding | None], ...] = (
     _no_slices,
     _unlinked,
+    _carried_over,
     _outside_host_window,
     _host_missing_at_start,
     _no_steps,

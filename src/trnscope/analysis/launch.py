@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from trnscope.analysis.devices import DeviceWork, device_work
+from trnscope.analysis.memo import once_per_trace
 from trnscope.analysis.names import slices_named
 from trnscope.model.intervals import I64
 from trnscope.model.kinds import SliceKind
@@ -191,11 +192,12 @@ def host_launches(trace: Trace, source: int = 0) -> HostLaunches | None:
         source=source,
         rank=trace.source.rank,
         num_launches=calls.size,
-        num_without_work=launches_without_work(trace).size,
+        num_without_work=without_work(trace, calls).size,
         window_ns=int(start.max() - start.min()),
     )
 
 
+@once_per_trace
 def launch_calls(trace: Trace) -> U32:
     """Runtime calls that launch device work, rising.
 
@@ -204,17 +206,21 @@ def launch_calls(trace: Trace) -> U32:
     """
     runtime = trace.slices.of_kind(SliceKind.RUNTIME)
     linked = trace.launches.launch_slice[trace.launches.has_launch]
-    did = np.zeros(len(trace.strings), np.bool_)
-    did[trace.slices.name[linked]] = True
-    named = slices_named(trace, runtime, _LAUNCH_NAME.search)
-    return np.union1d(runtime[did[trace.slices.name[runtime]]], named).astype(np.uint32)
+    is_launch = np.zeros(len(trace.strings), np.bool_)
+    is_launch[trace.slices.name[linked]] = True
+    is_launch[trace.slices.name[slices_named(trace, runtime, _LAUNCH_NAME.search)]] = True
+    return runtime[is_launch[trace.slices.name[runtime]]]
 
 
 def launches_without_work(trace: Trace) -> U32:
     """Launch calls whose device work is not in the trace, rising."""
+    return without_work(trace, launch_calls(trace))
+
+
+def without_work(trace: Trace, calls: U32) -> U32:
+    """Those of some launch calls whose device work is not in the trace."""
     has_work = np.zeros(len(trace.slices), np.bool_)
     has_work[trace.launches.launch_slice[trace.launches.has_launch]] = True
-    calls = launch_calls(trace)
     return calls[~has_work[calls]]
 
 

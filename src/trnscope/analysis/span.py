@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from trnscope.analysis.memo import once_per_trace
 from trnscope.model.kinds import SliceKind, TrackKind
 from trnscope.store.profile import Profile
 from trnscope.store.reader import Trace
@@ -31,6 +32,7 @@ def span_ns(profile: Profile) -> int:
     return max(end - start for start, end in windows)
 
 
+@once_per_trace
 def work_window(trace: Trace) -> tuple[int, int] | None:
     """First start and last end of real work in one trace, ns; absent where there is none."""
     slices = trace.slices

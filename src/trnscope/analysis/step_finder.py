@@ -15,6 +15,7 @@ from itertools import groupby, pairwise
 
 import numpy as np
 
+from trnscope.analysis.memo import once_per_trace
 from trnscope.analysis.names import slices_named
 from trnscope.model.intervals import I64
 from trnscope.model.kinds import SliceKind, TrackKind
@@ -90,6 +91,7 @@ class StepList:
 _NONE = StepList((), None, None)
 
 
+@once_per_trace
 def find_steps(trace: Trace) -> StepList:
     """The steps of one trace, from the best evidence there is; empty where there is none."""
     host_kinds = (SliceKind.ANNOTATION, SliceKind.CPU_OP, SliceKind.OTHER)
