@@ -13,6 +13,7 @@ from trnscope.analysis.breakdown import breakdown
 from trnscope.analysis.health import health
 from trnscope.analysis.kernels import kernels
 from trnscope.analysis.launch import launches
+from trnscope.analysis.memory import memory
 from trnscope.analysis.ops import ops
 from trnscope.analysis.overlap import overlap
 from trnscope.analysis.steps import steps
@@ -24,6 +25,7 @@ from trnscope.report.health import health_lines
 from trnscope.report.kernels import kernels_lines
 from trnscope.report.launch import launch_lines
 from trnscope.report.marks import view_of
+from trnscope.report.memory import memory_lines
 from trnscope.report.ops import ops_lines, sorted_ops
 from trnscope.report.overlap import overlap_lines
 from trnscope.report.steps import steps_lines
@@ -43,6 +45,7 @@ REPORTS: list[tuple[Analysis, Render]] = [
     (kernels, kernels_lines),
     (overlap, overlap_lines),
     (launches, launch_lines),
+    (memory, memory_lines),
     (health, health_lines),
 ]
 CUT = Health(False, 7, 0, 1, (HealthWarning("truncated", "cut off at byte 99\x1b[2J", 1),))

@@ -8,12 +8,15 @@ import typer
 
 from trnscope import __version__
 from trnscope.cli.commands.breakdown import breakdown
+from trnscope.cli.commands.demo import demo
 from trnscope.cli.commands.health import health
 from trnscope.cli.commands.kernels import kernels
 from trnscope.cli.commands.launch import launch
+from trnscope.cli.commands.memory import memory
 from trnscope.cli.commands.ops import ops
 from trnscope.cli.commands.overlap import overlap
 from trnscope.cli.commands.run import SETTINGS, run
+from trnscope.cli.commands.sql import sql
 from trnscope.cli.commands.steps import steps
 from trnscope.cli.commands.summary import summary
 from trnscope.cli.options import Debug
@@ -26,7 +29,19 @@ app = typer.Typer(
 )
 
 app.command(context_settings=SETTINGS)(run)
-for _command in (summary, breakdown, steps, ops, kernels, overlap, launch, health):
+for _command in (
+    demo,
+    summary,
+    breakdown,
+    steps,
+    ops,
+    kernels,
+    overlap,
+    launch,
+    memory,
+    health,
+    sql,
+):
     app.command()(_command)
 
 

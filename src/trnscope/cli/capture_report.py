@@ -13,8 +13,11 @@ from trnscope.analysis.ops import ops
 from trnscope.analysis.summary import summarize
 from trnscope.capture.record import CaptureRecord, Overhead
 from trnscope.capture.run import RunResult
+from trnscope.cli.inputs import open_profile
+from trnscope.cli.output import print_compact_json, print_lines, print_warning, terminal_width
 from trnscope.model.units import format_ns, format_ratio
 from trnscope.report.breakdown import breakdown_lines
+from trnscope.report.marks import view_of
 from trnscope.report.ops import ops_lines
 from trnscope.report.sentence import busiest_op_line, sentence_line
 from trnscope.report.text import plural
@@ -27,6 +30,19 @@ _STEP_KINDS = {
     "forward": "forward calls",
     "time": "no steps seen: a window of time",
 }
+
+
+def report(result: RunResult, *, as_json: bool) -> int:
+    """Print what was recorded and where its steps went; returns the script's exit code."""
+    profile = open_profile(result.traces) if result.traces else None
+    if result.reason is not None:
+        print_warning(f"nothing was recorded: {result.reason}")
+    if as_json:
+        print_compact_json(run_document(result, profile))
+    elif profile is not None:
+        print_lines(report_lines(profile, result.records, view_of(profile, width=terminal_width())))
+        print_lines(next_lines(result.traces))
+    return result.exit_code
 
 
 def report_lines(

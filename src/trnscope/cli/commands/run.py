@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
-
-if TYPE_CHECKING:
-    from trnscope.capture.run import RunResult
 
 from trnscope.cli.options import Debug, Json
 
@@ -89,6 +86,7 @@ def run(
     """
     from trnscope.capture.options import CaptureSettings, RunOptions, StepsBy
     from trnscope.capture.run import run_script
+    from trnscope.cli.capture_report import report
 
     settings = CaptureSettings(
         steps=steps,
@@ -101,23 +99,4 @@ def run(
         gzip=gzip,
     )
     result = run_script(RunOptions(script, tuple(args or ()), module, out, settings))
-    return _report(result, as_json=as_json)
-
-
-def _report(result: RunResult, *, as_json: bool) -> int:
-    """Print what was recorded; returns the script's exit code."""
-    from trnscope.cli.capture_report import next_lines, report_lines, run_document
-    from trnscope.cli.inputs import open_profile
-    from trnscope.cli.output import print_compact_json, print_lines, print_warning, terminal_width
-    from trnscope.report.marks import view_of
-
-    profile = open_profile(result.traces) if result.traces else None
-    if result.reason is not None:
-        print_warning(f"nothing was recorded: {result.reason}")
-    if as_json:
-        print_compact_json(run_document(result, profile))
-    elif profile is not None:
-        view = view_of(profile, width=terminal_width())
-        print_lines(report_lines(profile, result.records, view))
-        print_lines(next_lines(result.traces))
-    return result.exit_code
+    return report(result, as_json=as_json)

@@ -1,0 +1,43 @@
+"""``trnscope sql``: one query over the documented views."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from trnscope.cli.options import Debug, Json, Limit, Paths
+
+
+def sql(
+    paths: Paths,
+    query: Annotated[
+        str,
+        typer.Argument(
+            metavar="QUERY",
+            help="One SELECT in DuckDB's dialect; - reads it from standard input.",
+            show_default=False,
+        ),
+    ],
+    limit: Limit = 50,
+    as_json: Json = False,
+    _debug: Debug = False,
+) -> None:
+    """Ask a trace anything, in SQL.
+
+    Queries see the views of docs/reference/sql-views.md and no file. SHOW TABLES lists them.
+
+    \b
+    Example:
+      trnscope sql trace.json "SELECT name, sum(dur_ns) AS ns FROM kernels GROUP BY 1 ORDER BY 2"
+    """
+    from trnscope.cli.inputs import open_profile
+    from trnscope.cli.show import show
+    from trnscope.report.sql import query_lines
+    from trnscope.store.sql import connect
+
+    text = sys.stdin.read() if query == "-" else query
+    profile = open_profile(paths)
+    with connect(profile) as session:
+        show(profile, session.query(text), query_lines, as_json=as_json, limit=limit)
