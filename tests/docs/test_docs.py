@@ -1,0 +1,125 @@
+"""The documentation is complete, its links lead somewhere, and its examples run as printed."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tools import make_docs, make_example_trace
+from trnscope.cli.app import app
+from trnscope.cli.main import run
+
+REPO = make_docs.REPO
+DOCS = make_docs.DOCS
+HAND_WRITTEN = make_docs.pages()
+ALL_PAGES = [*HAND_WRITTEN, make_docs.REFERENCE, *REPO.glob("*.md")]
+COMMANDS = [command.callback.__name__ for command in app.registered_commands if command.callback]
+
+_LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)[^)]*\)")
+_PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(REPO))
+
+
+@pytest.fixture
+def examples(tmp_path: Path) -> Path:
+    return make_docs.example_folder(tmp_path)
+
+
+def test_the_command_line_reference_is_up_to_date() -> None:
+    assert make_docs.REFERENCE.read_text(encoding="utf-8") == make_docs.reference()
+
+
+def test_the_example_traces_are_up_to_date() -> None:
+    text = make_example_trace.small_trace()
+    assert (DOCS / "examples" / "small.json").read_text(encoding="utf-8") == text
+    assert text.startswith((DOCS / "examples" / "cut.json").read_text(encoding="utf-8"))
+
+
+def test_the_list_of_metrics_is_up_to_date() -> None:
+    page = make_docs.CONCEPTS.read_text(encoding="utf-8")
+    assert page == make_docs.with_metric_list(page)
+    assert page.count("](metrics/") == len(list((DOCS / "metrics").glob("*.md")))
+
+
+@pytest.mark.parametrize("page", HAND_WRITTEN, ids=name_of)
+def test_examples_print_what_the_page_says(page: Path, examples: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    if not make_docs.commands_in(text):
+        pytest.skip("the page has no commands to run")
+    assert make_docs.with_fresh_output(text, examples) == text
+    assert "trnscope: error" not in text
+
+
+@pytest.mark.parametrize("page", HAND_WRITTEN, ids=name_of)
+def test_python_examples_run(page: Path, examples: Path) -> None:
+    if page.parent.name != "howto":
+        pytest.skip("only how-to pages have programs that run as they are")
+    program = "\n".join(_PYTHON.findall(page.read_text(encoding="utf-8")))
+    if "docs/examples/" not in program:
+        pytest.skip("the page has no program that reads an example")
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=examples, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("page", ALL_PAGES, ids=name_of)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in _LINK.findall(page.read_text(encoding="utf-8")):
+        if "://" not in target:
+            assert (page.parent / target).exists(), f"{name_of(page)} links to {target}"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_is_shown_in_a_page(command: str) -> None:
+    pages = "\n".join(page.read_text(encoding="utf-8") for page in HAND_WRITTEN)
+    assert f"trnscope {command}" in pages
+
+
+def figures_of(document: Any) -> set[str]:
+    """Keys that carry a figure with a unit, anywhere in a document."""
+    if isinstance(document, list):
+        return set().union(*map(figures_of, document)) if document else set()
+    if not isinstance(document, dict):
+        return set()
+    own = {key for key in document if key.endswith(("_ns", "_ratio", "_bytes"))}
+    return own.union(*map(figures_of, document.values()))
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["summary", "breakdown", "steps", "ops", "kernels", "overlap", "launch", "memory", "health"],
+)
+def test_every_figure_of_a_document_is_explained(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([command, str(DOCS / "examples" / "small.json"), "--json"]) == 0
+    figures = figures_of(json.loads(capsys.readouterr().out))
+    metrics = "\n".join(
+        page.read_text(encoding="utf-8") for page in (DOCS / "metrics").glob("*.md")
+    )
+    assert {figure for figure in figures if f"`{figure}`" not in metrics} == set()
+
+
+def test_sources_name_only_pages_that_exist() -> None:
+    for source in (REPO / "src").rglob("*.py"):
+        for page in re.findall(r"docs/[\w/.-]+\.md", source.read_text(encoding="utf-8")):
+            assert (REPO / page).is_file(), f"{name_of(source)} names {page}"
+
+
+@pytest.mark.parametrize("page", sorted((DOCS / "decisions").glob("*.md")), ids=name_of)
+def test_decisions_have_their_parts(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert re.match(r"# \d{4}: \S", text)
+    assert text.startswith(f"# {page.name[:4]}: ")
+    for part in ("**Status**", "**Problem.**", "**Decision.**", "**Alternatives.**"):
+        assert part in text
