@@ -8,6 +8,9 @@ The rules, which are those of ``key_averages()``:
 - The annotation of an asynchronous collective (``gloo:all_reduce``) ends on another thread
   than it began: it has a total, no own time, no parent and no children.
 - A call that is the only child of a call of the same name is one call with it.
+
+A trace of nothing but frames or foreign slices has no torch table to equal: there every frame
+is a call.
 """
 
 from __future__ import annotations
@@ -102,7 +105,9 @@ def host_calls(trace: Trace, *, python: bool) -> HostCalls:
         calls[utility] = 0
     if skips_python:
         parent = _call_parents(name_key, parent, 2 * num_strings)
-    duplicates, owners = _duplicates(trace, name_key, parent, self_ns, 2 * num_strings)
+    duplicates = owners = np.empty(0, np.uint32)
+    if is_framework:
+        duplicates, owners = _duplicates(trace, name_key, parent, self_ns, 2 * num_strings)
     return HostCalls(
         listed=listed,
         is_framework=is_framework,

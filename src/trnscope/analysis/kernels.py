@@ -128,8 +128,9 @@ class KernelsTable:
         }
 
 
-_Config = tuple["str | None", "str | None"]
+_Config = tuple[str | None, str | None]
 """Grid and block as the trace writes them."""
+_Dimensions = tuple[int, ...] | None
 
 
 @dataclass(frozen=True)
@@ -285,15 +286,16 @@ def _stream_label(device: str, stream: int) -> str:
 
 def _launch_configs(work: _Work, members: I64) -> Iterator[LaunchConfig]:
     number, counts = np.unique(work.config[members], return_counts=True)
-    found: Counter[_Config] = Counter()
+    found: Counter[tuple[_Dimensions, _Dimensions]] = Counter()
     for at, count in zip(number.tolist(), counts.tolist(), strict=True):
-        if work.configs[at] != (None, None):
-            found[work.configs[at]] += count
-    for (grid, block), count in found.most_common():
-        yield LaunchConfig(_dimensions(grid), _dimensions(block), count)
+        grid, block = work.configs[at]
+        found[_dimensions(grid), _dimensions(block)] += count
+    del found[None, None]
+    for (grid_size, block_size), count in found.most_common():
+        yield LaunchConfig(grid_size, block_size, count)
 
 
-def _dimensions(text: str | None) -> tuple[int, ...] | None:
+def _dimensions(text: str | None) -> _Dimensions:
     if text is None:
         return None
     try:

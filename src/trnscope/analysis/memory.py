@@ -268,7 +268,9 @@ def _label(trace: Trace, kind: int, index: int) -> str:
 
 def _take(trace: Trace, events: MemoryEvents, rows: I64) -> _Events:
     rows = rows[np.argsort(events.ts_ns[rows], kind="stable")]
-    name = trace.slices.name[events.op_slice[rows]].astype(np.int64)
+    has_op = events.has_op[rows]
+    op = np.full(rows.size, -1, np.int64)
+    op[has_op] = trace.slices.name[events.op_slice[rows[has_op]]]
     return _Events(
         ts_ns=events.ts_ns[rows],
         address=events.address[rows].view(np.int64),
@@ -276,7 +278,7 @@ def _take(trace: Trace, events: MemoryEvents, rows: I64) -> _Events:
         has_total=events.has_total[rows],
         total_allocated=events.total_allocated_bytes[rows],
         total_reserved=events.total_reserved_bytes[rows],
-        op=np.where(events.has_op[rows], name, -1),
+        op=op,
     )
 
 
