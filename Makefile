@@ -8,7 +8,7 @@ NATIVE := $(wildcard native/*.cpp native/*.h native/CMakeLists.txt)
 CPP    := $(shell find native benchmarks -name '*.cpp' -o -name '*.h' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo install test check lint bench docs fuzz format clean
+.PHONY: help demo install test check lint bench docs picture fuzz format clean
 
 help:  ## list what make can do
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 10
@@ -23,17 +23,17 @@ $(VENV)/.packages: pyproject.toml tools/preflight.sh
 	@tools/preflight.sh $(PYTHON)
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv $(VENV)
 	@echo "trnscope: installing packages into $(VENV) (the first time takes minutes: torch is large)"
-	@$(BIN)/python -m pip install -q --disable-pip-version-check "$(TORCH)"
-	@$(BIN)/python -m pip install -q --disable-pip-version-check \
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check "$(TORCH)"
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check \
 		"scikit-build-core>=0.10" "nanobind>=2.2" "cmake>=3.15,<5" ninja
 	@$(BIN)/python tools/requirements.py | \
-		$(BIN)/python -m pip install -q --disable-pip-version-check -r /dev/stdin
+		$(BIN)/python -m pip install -qq --disable-pip-version-check -r /dev/stdin
 	@touch $@
 
 # No build isolation: the build then uses the packages above and never fetches torch again.
 $(VENV)/.trnscope: $(VENV)/.packages $(NATIVE)
 	@echo "trnscope: compiling the scanner"
-	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pip install -q --disable-pip-version-check \
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pip install -qq --disable-pip-version-check \
 		--no-build-isolation --no-deps -e .
 	@touch $@
 
@@ -60,6 +60,9 @@ bench: install  ## speed and memory on a generated 2 GB trace, against other rea
 
 docs: install  ## write the generated pages and pictures again
 	@$(BIN)/python -m tools.make_docs
+
+picture: install  ## draw the picture of the demo again, from a real run
+	@$(BIN)/python -m tools.make_picture
 
 fuzz: install  ## fuzz the scanner under AddressSanitizer (FUZZ_SECONDS=60)
 	@tools/fuzz.sh $${FUZZ_SECONDS:-60}

@@ -67,9 +67,10 @@ def report_lines(
 
 def next_lines(traces: tuple[Path, ...]) -> Iterator[Text]:
     """Where the traces are and what to do with them."""
+    traces = tuple(map(_from_here, traces))
     for trace in traces:
         yield note(f"Trace: {trace}")
-    yield note(f"Look closer: trnscope ops {_argument(traces)} --by stack")
+    yield note(f"Look closer: trnscope breakdown {_argument(traces)}")
 
 
 def run_document(result: RunResult, profile: Profile | None) -> dict[str, object]:
@@ -88,6 +89,12 @@ def run_document(result: RunResult, profile: Profile | None) -> dict[str, object
         "summary": None if profile is None else summarize(profile).to_json(),
         "breakdown": None if profile is None else breakdown(profile).to_json(),
     }
+
+
+def _from_here(path: Path) -> Path:
+    """The path as one would type it here."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 def _argument(traces: tuple[Path, ...]) -> str:

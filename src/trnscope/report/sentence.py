@@ -16,9 +16,9 @@ _DEVICE_PHRASES = {
     "compute": "kernels computing",
     "exposed_communication": "communication with no compute beside it",
     "exposed_memcpy": "copies with no compute beside them",
-    "host_wait": "the device waiting for the host to launch work",
-    "launch_wait": "the device idle between work that was already launched",
-    "other": "the device idle for a reason that the trace does not show",
+    "host_wait": "waiting for the host to launch work",
+    "launch_wait": "waiting for work that was already launched to start",
+    "other": "idle time whose cause the trace does not show",
 }
 _HOST_PHRASES = {
     "data_loading": "waiting for the data loader",
