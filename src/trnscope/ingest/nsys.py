@@ -36,7 +36,7 @@ from trnscope.store.tables import I64, U8, U16, U32, Bool
 from trnscope.store.writer import TraceWriter
 
 Progress = Callable[[int, int], None]
-"""Called with the rows read so far and the rows there are (an estimate)."""
+"""Called with the bytes read so far (by the share of rows read) and the bytes in all."""
 
 _KERNEL = "CUPTI_ACTIVITY_KIND_KERNEL"
 _MEMCPY = "CUPTI_ACTIVITY_KIND_MEMCPY"
@@ -144,6 +144,7 @@ class _NsysImporter:
         self._tracks = NsysTracks(database, writer)
         self._process_ordinals: dict[int, int] = {}
         self._device_of_context: dict[tuple[int, int], int] = {}
+        self._size = path.stat().st_size
         self._num_rows = 0
         self._num_unreadable = 0
         self._num_untimed = 0
@@ -450,7 +451,8 @@ class _NsysImporter:
     def _count(self, num_rows: int) -> None:
         self._num_rows += num_rows
         if self._progress is not None:
-            self._progress(self._num_rows, max(self._rows_total, self._num_rows))
+            total = max(self._rows_total, self._num_rows)
+            self._progress(self._size * self._num_rows // total if total else 0, self._size)
 
     # Outcome ------------------------------------------------------------------------------
 
