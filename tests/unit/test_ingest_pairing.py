@@ -39,7 +39,7 @@ def by_stack(
             closed.add((stacks[group].pop(), row))
         else:
             unmatched.append(row)
-    return closed, sorted(sum(stacks.values(), [])), sorted(unmatched)
+    return closed, sorted(row for stack in stacks.values() for row in stack), sorted(unmatched)
 
 
 def test_nested_and_unmatched_events_of_two_threads() -> None:

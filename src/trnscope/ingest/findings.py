@@ -110,7 +110,7 @@ def _message(wording: _Wording, found: _Finding, place: tuple[int, int] | None) 
     )
     text = f"{found.count} {body}" if "{" in wording.text else body
     details = []
-    if found.example is not None:
+    if found.example:
         details.append(found.example)
     if found.offset is not None and place is not None:
         details.append(f"line {place[0]}, column {place[1]} (byte {found.offset})")
@@ -123,8 +123,10 @@ def _message(wording: _Wording, found: _Finding, place: tuple[int, int] | None) 
 def describe_event(name: str, time_ns: int | None) -> str:
     """An event for a message: its quoted name, cut to a readable length, and its time."""
     short = name if len(name) <= _MAX_NAME else name[: _MAX_NAME - 1] + "…"
-    quoted = json.dumps(short, ensure_ascii=False)
-    return quoted if time_ns is None else f"{quoted} at {format_us(time_ns)} µs"
+    words = [json.dumps(short, ensure_ascii=False)] if short else []
+    if time_ns is not None:
+        words.append(f"at {format_us(time_ns)} µs")
+    return " ".join(words)
 
 
 def format_us(time_ns: int) -> str:

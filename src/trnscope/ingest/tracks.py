@@ -17,6 +17,7 @@ from trnscope.store.writer import TraceWriter
 
 NO_TRACK = 0xFFFFFFFF
 MAX_DEVICES = 1024
+_NO_STREAM = 0x7FFFFFFF  # some writers print -1 as an unsigned number
 _STREAM = re.compile(r"(?:stream\s*#?)?\s*(\d+)\s*$", re.IGNORECASE)
 _LAST_NUMBER = re.compile(r"(\d+)\D*$")
 
@@ -96,7 +97,8 @@ class TrackTable:
         tracks = np.empty(unique.size, np.uint32)
         for i, (one, row) in enumerate(zip(unique.tolist(), first.tolist(), strict=True)):
             track, given = divmod(one, MAX_DEVICES + 1)
-            known = int(stream[row]) if has_stream[row] and stream[row] >= 0 else None
+            is_real = has_stream[row] and 0 <= stream[row] < _NO_STREAM
+            known = int(stream[row]) if is_real else None
             tracks[i] = self._device_track(track, given - 1 if given else None, known)
         return tracks[inverse.reshape(-1)]
 

@@ -92,7 +92,8 @@ class CategoryTable:
 
     def is_instant(self, categories: U32) -> Bool:
         """Where a category holds points in time, whatever the phase."""
-        return np.asarray(self.place[self.of(categories)] == Place.INSTANT)
+        number = self.of(categories)  # registers new ones, before the table is looked at
+        return np.asarray(self.place[number] == Place.INSTANT)
 
 
 class NameTable:
