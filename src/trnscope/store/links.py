@@ -16,6 +16,10 @@ from trnscope.store.tables import U8, U32
 
 Columns = dict[str, npt.NDArray[Any]]
 
+_NO_SLICE = 0xFFFFFFFF
+_DENSE_LIMIT = 1 << 22
+"""Ids are looked up through a table when the largest is below this, or below 8 a slice."""
+
 
 def pair_flows(ends: Columns, found: U8, slices: U32) -> Columns:
     """Link each step or end to the latest start or step of its flow at or before it.
@@ -60,24 +64,34 @@ def _attribute(
     return table.column("slice"), table.column("value")
 
 
-def _slices_by_value(
-    wanted: npt.NDArray[np.bool_], slices: U32, values: npt.NDArray[Any]
-) -> tuple[npt.NDArray[Any], U32]:
-    """Values, rising, of the wanted slices that have a non-zero one; the first slice wins."""
+def _first_with_value(
+    wanted: npt.NDArray[np.bool_], slices: U32, values: npt.NDArray[Any], asked: npt.NDArray[Any]
+) -> tuple[npt.NDArray[np.bool_], U32]:
+    """For each value asked for: the first wanted slice with it. Value 0 stands for none."""
     keep = wanted[slices] & (values != 0)
     values, slices = values[keep], slices[keep]
+    if values.size == 0 or asked.size == 0:
+        return np.zeros(asked.size, np.bool_), np.zeros(asked.size, np.uint32)
+    top = max(int(values.max()), int(asked.max()))
+    if top < _DENSE_LIMIT + 8 * values.size:
+        first = np.full(top + 1, _NO_SLICE, np.uint32)
+        np.minimum.at(first, values, slices)
+        found = first[asked]
+        return found != _NO_SLICE, found
     unique, at = np.unique(values, return_index=True)
-    return unique, slices[at]
+    has, slice_id = _look_up(unique, slices[at], asked)
+    return has & (asked != 0), slice_id
 
 
 def _look_up(
-    keys: npt.NDArray[Any], slices: U32, asked: npt.NDArray[Any]
-) -> tuple[npt.NDArray[np.bool_], U32]:
+    keys: npt.NDArray[Any], values: npt.NDArray[Any], asked: npt.NDArray[Any]
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[Any]]:
+    """For each key asked for: whether it is among ``keys``, which rise, and its value, else 0."""
     if keys.size == 0:
-        return np.zeros(asked.size, np.bool_), np.zeros(asked.size, np.uint32)
+        return np.zeros(asked.size, np.bool_), np.zeros(asked.size, values.dtype)
     at = np.minimum(np.searchsorted(keys, asked), keys.size - 1)
     has = keys[at] == asked
-    return has, np.where(has, slices[at], 0).astype(np.uint32)
+    return has, np.where(has, values[at], values.dtype.type(0))
 
 
 def find_launches(
@@ -112,13 +126,9 @@ def _by_attribute(
     device: U32,
 ) -> tuple[npt.NDArray[np.bool_], U32]:
     slices, values = _attribute(directory, layouts, key)
-    keys, targets = _slices_by_value(wanted, slices, values)
-    owners, at = np.intersect1d(device, slices, assume_unique=True, return_indices=True)[:2]
-    has, target = np.zeros(device.size, np.bool_), np.zeros(device.size, np.uint32)
-    own_values = values[np.searchsorted(slices, owners)]
-    found, hit = _look_up(keys, targets, own_values)
-    has[at], target[at] = found & (own_values != 0), hit
-    return has, target
+    given, own_values = _look_up(slices, values, device)
+    found, target = _first_with_value(wanted, slices, values, own_values)
+    return given & found, target
 
 
 def _by_flow(

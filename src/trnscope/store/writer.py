@@ -26,7 +26,7 @@ from trnscope.store.batches import (
 )
 from trnscope.store.column_file import ColumnLayout, write_table
 from trnscope.store.links import find_launches, pair_flows
-from trnscope.store.nesting import EnclosingQueries, write_slices
+from trnscope.store.nesting import EnclosingQueries, WrittenSlices, write_slices
 from trnscope.store.pyramid import write_zoom_tables
 from trnscope.store.schema import StoreMeta, save_meta
 from trnscope.store.spill import SpilledTable
@@ -200,16 +200,15 @@ class TraceWriter:
         layouts["slices"] = written.layout
         layouts["lanes"] = self._write("lanes", written.lanes)
         zoom = pool.submit(write_zoom_tables, self._directory, dict(layouts))
-        names = [f"attribute.{key}" for key in self._attributes]
-        attributes = pool.map(
-            lambda table: written.by_slice(table.map()), self._attributes.values()
-        )
-        for name, columns in zip(names, attributes, strict=True):
-            layouts[name] = self._write(name, columns)
+        attributes = {
+            f"attribute.{key}": pool.submit(self._write_attribute, key, written)
+            for key in self._attributes
+        }
         memory["has_op"], memory["op_slice"] = memory_query.answers()
         layouts["memory"] = self._write("memory", memory)
         flows = pair_flows(flow_ends, *flow_query.answers())
         layouts["flows"] = self._write("flows", flows)
+        layouts |= {name: layout.result() for name, layout in attributes.items()}
         launches = find_launches(self._directory, layouts, flows)
         layouts["launches"] = self._write("launches", launches)
         counters = self._tables["counters"].map()
@@ -221,6 +220,10 @@ class TraceWriter:
         layouts["string_ends"] = self._write("string_ends", {"end": ends})
         layouts["string_data"] = self._write("string_data", {"byte": data})
         return layouts | zoom.result()
+
+    def _write_attribute(self, key: str, written: WrittenSlices) -> tuple[ColumnLayout, ...]:
+        columns = written.by_slice(self._attributes[key].map())
+        return self._write(f"attribute.{key}", columns)
 
     def _path(self, table: str) -> Path:
         return self._directory / f"{table}.arrow"
