@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -124,34 +124,50 @@ def concatenate(parts: Sequence[Rows]) -> Rows:
 
 
 def rows_of(segment: Segment, at: npt.NDArray[Any]) -> Rows:
-    """Rows of a segment with all attributes of slices that they have."""
+    """Rows of a segment, by rising position, with all attributes of slices that they have."""
+    first = int(at[0]) if at.size else 0
+    # Most rows of a section are alike: where no other lies between them, views will do.
+    is_run = at.size > 0 and int(at[-1]) - first + 1 == at.size
+    chosen: Any = slice(first, first + at.size) if is_run else at
     return Rows(
-        segment.track[at],
-        segment.category[at],
-        segment.name[at],
-        segment.ts_ns[at],
-        segment.dur_ns[at],
-        segment.args_offset[at],
-        segment.args_length[at],
-        _lift(segment, at),
+        segment.track[chosen],
+        segment.category[chosen],
+        segment.name[chosen],
+        segment.ts_ns[chosen],
+        segment.dur_ns[chosen],
+        segment.args_offset[chosen],
+        segment.args_length[chosen],
+        tuple(_lift_run(segment, first, at.size) if is_run else _lift(segment, at)),
     )
 
 
-def _lift(segment: Segment, at: npt.NDArray[Any]) -> tuple[Lifted, ...]:
+def _lift_run(segment: Segment, first: int, size: int) -> Iterator[Lifted]:
+    """The attributes of neighbouring rows."""
+    for attribute, rows, values in _attributes(segment):
+        low, high = np.searchsorted(rows, (first, first + size))
+        if low < high:
+            yield Lifted(attribute, rows[low:high] - np.uint32(first), values[low:high])
+
+
+def _lift(segment: Segment, at: npt.NDArray[Any]) -> Iterator[Lifted]:
     place = np.full(segment.num_events, -1, np.int32)
     place[at] = np.arange(at.size, dtype=np.int32)
-    found = []
-    for index, key in enumerate(ARG_KEYS):
-        if key.attribute is None:
-            continue
-        rows, values = key_values(segment, index)
+    for attribute, rows, values in _attributes(segment):
         moved = place[rows]
         kept = moved >= 0
         if not kept.all():
             moved, values = moved[kept], values[kept]
         if moved.size:
-            found.append(Lifted(key.attribute, moved.astype(np.uint32), values))
-    return tuple(found)
+            yield Lifted(attribute, moved.astype(np.uint32), values)
+
+
+def _attributes(segment: Segment) -> Iterator[tuple[str, U32, npt.NDArray[Any]]]:
+    """The lifted keys that feed an attribute: its name, rows and values."""
+    for index, key in enumerate(ARG_KEYS):
+        if key.attribute is not None:
+            rows, values = key_values(segment, index)
+            if rows.size:
+                yield key.attribute, rows, values
 
 
 def key_values(segment: Segment, index: int) -> tuple[U32, npt.NDArray[Any]]:
