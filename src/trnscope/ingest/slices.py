@@ -95,7 +95,7 @@ class SlicePlacer:
             return kind, self._tracks.host(rows.track)
         track = np.empty(len(rows), np.uint32)
         at = np.flatnonzero(on_device)
-        track[at] = self._device_tracks(rows.take(at))
+        track[at] = self._device_tracks(rows, at)
         self._note_computing(track[at], kind[at])
         at = np.flatnonzero(~on_device)
         track[at] = self._tracks.host(rows.track[at])
@@ -188,10 +188,12 @@ class SlicePlacer:
 
     # Devices -------------------------------------------------------------------------
 
-    def _device_tracks(self, rows: Rows) -> U32:
+    def _device_tracks(self, rows: Rows, at: npt.NDArray[Any]) -> U32:
         device, has_device = rows.numbers("device")
         stream, has_stream = rows.numbers("stream")
-        return self._tracks.device(rows.track, device, has_device, stream, has_stream)
+        return self._tracks.device(
+            rows.track[at], device[at], has_device[at], stream[at], has_stream[at]
+        )
 
     def _note_computing(self, track: U32, kind: U8) -> None:
         is_work = (kind == SliceKind.KERNEL) | (kind == SliceKind.COLLECTIVE)
