@@ -95,6 +95,18 @@ def test_after_the_last_work_a_lost_launch_ends_what_is_known(tmp_path: Path) ->
     assert (parts_of(row)["host_wait"], parts_of(row)["other"]) == (20, 30)
 
 
+def test_in_a_pause_a_lost_launch_ends_what_is_known(tmp_path: Path) -> None:
+    b = TraceBuilder(tmp_path / "t")
+    cpu, gpu = b.thread(), b.stream()
+    b.slice(cpu, "ProfilerStep#1", 0, 100, SliceKind.ANNOTATION)
+    launch(b, cpu, gpu, 1, 0, (0, 50))
+    b.slice(cpu, "cudaLaunchKernel", 70, 1, SliceKind.RUNTIME, correlation=9)
+    b.slice(cpu, "cudaMemsetAsync", 60, 1, SliceKind.RUNTIME, correlation=8)  # of no bytes
+    launch(b, cpu, gpu, 2, 85, (90, 100))
+    (row,) = rows_of(b.build())
+    assert (parts_of(row)["host_wait"], parts_of(row)["other"]) == (20, 20)
+
+
 def test_a_pause_over_a_step_border_is_split_there(tmp_path: Path) -> None:
     b = TraceBuilder(tmp_path / "t", rank=1)
     cpu, gpu = b.thread(), b.stream()

@@ -143,6 +143,15 @@ def test_launches_without_work(tmp_path: Path) -> None:
     assert codes(of(b.build())) == ["no-device-work"]
 
 
+def test_fills_of_no_bytes_are_told_apart(tmp_path: Path) -> None:
+    b = TraceBuilder(tmp_path / "t")
+    cpu, _ = good(b)
+    b.slice(cpu, "cudaMemsetAsync", 40, 1, RUNTIME, correlation=2)
+    report = of(b.build())
+    assert codes(report) == ["copies-without-work"]
+    assert (report.warnings[0].count, report.warnings[0].consequence) == (1, None)
+
+
 def test_clocks_that_disagree(tmp_path: Path) -> None:
     b = TraceBuilder(tmp_path / "t")
     cpu, gpu = good(b)

@@ -8,6 +8,7 @@ import numpy as np
 
 from trnscope.analysis.launch import (
     Distribution,
+    copies_without_work,
     launch_calls,
     launches,
     launches_without_work,
@@ -83,13 +84,16 @@ def test_launches_whose_work_is_missing(tmp_path: Path) -> None:
     b.slice(cpu, "hipModuleLaunchKernel", 20, 5, RUNTIME, correlation=3)
     b.slice(cpu, "cudaLaunchHostFunc", 30, 5, RUNTIME, correlation=4)
     b.slice(cpu, "cudaStreamSynchronize", 40, 5, RUNTIME)
+    b.slice(cpu, "cudaMemsetAsync", 50, 5, RUNTIME, correlation=5)
     trace = b.build()
-    assert trace.slices.start_ns[launch_calls(trace)].tolist() == [0, 10, 20]
+    assert trace.slices.start_ns[launch_calls(trace)].tolist() == [0, 10, 20, 50]
     assert trace.slices.start_ns[launches_without_work(trace)].tolist() == [10, 20]
+    assert trace.slices.start_ns[copies_without_work(trace)].tolist() == [50]
     report = launches(Profile((trace,)))
     (host,) = report.hosts
-    assert (host.num_launches, host.num_without_work, host.window_ns) == (3, 2, 20)
-    assert host.launches_per_second == 2 / 20e-9
+    assert (host.num_launches, host.num_without_work, host.window_ns) == (4, 2, 50)
+    assert host.num_copies_without_work == 1
+    assert host.launches_per_second == 3 / 50e-9
 
 
 def test_json(tmp_path: Path) -> None:

@@ -190,22 +190,22 @@ def idle_by_cause(trace: Trace, work: DeviceWork) -> tuple[Intervals, Intervals]
 
     A pause runs from the end of one busy stretch to the start of the next, and has one cause:
     the launch of the work that ends it. If several pieces of work start at that instant, the
-    one launched first counts. Before the first stretch and after the last one the device had
-    been given nothing: host wait, in the first case if the launch that ends it is known, in
-    the second up to the first launch whose work is missing.
+    one launched first counts. Before the first stretch, if its launch is known, and after the
+    last one the device had been given nothing: host wait. From a launch whose work is missing
+    to the end of the pause, nothing is known.
     """
     busy = work.busy
     if len(busy) == 0 or not work.is_linked.any():
         return Intervals.empty(), Intervals.empty()
     known, launched_ns = _first_launch_at(trace, work, busy.start)
     pause_start = np.concatenate(([_LONG_AGO], busy.end))
-    pause_end = np.append(busy.start, _end_of_knowledge(trace, int(busy.end[-1])))
-    known = np.append(known, True)
-    launched_ns = np.append(launched_ns, pause_end[-1])
-    late = known & (launched_ns >= pause_start)
-    early = known & ~late
+    pause_end = np.append(busy.start, _FAR_AHEAD)
+    launched_ns = np.append(launched_ns, _FAR_AHEAD)
+    late = np.append(known, True) & (launched_ns >= pause_start)
+    early = np.append(known, False) & ~late
+    waited_until = np.minimum(pause_end, _next_lost_launch(trace, pause_start))
     return (
-        Intervals.union_of(pause_start[late], pause_end[late]),
+        Intervals.union_of(pause_start[late], waited_until[late]),
         Intervals.union_of(pause_start[early], pause_end[early]),
     )
 
@@ -222,8 +222,7 @@ def _first_launch_at(trace: Trace, work: DeviceWork, starts: I64) -> tuple[Bool,
     return first < _FAR_AHEAD, first
 
 
-def _end_of_knowledge(trace: Trace, after_ns: int) -> int:
-    """Start of the first launch at or after a time whose work was not recorded, else never."""
-    missing = trace.slices.start_ns[launches_without_work(trace)]
-    later = missing[missing >= after_ns]
-    return int(later.min()) if later.size else _FAR_AHEAD
+def _next_lost_launch(trace: Trace, times: I64) -> I64:
+    """For each time the first launch at or after it whose work is missing; far ahead if none."""
+    lost = np.sort(trace.slices.start_ns[launches_without_work(trace)])
+    return np.append(lost, _FAR_AHEAD)[np.searchsorted(lost, times)]

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from trnscope.analysis.devices import device_work
-from trnscope.analysis.launch import launch_calls, without_work
+from trnscope.analysis.launch import copies_without_work, launch_calls, launches_without_work
 from trnscope.analysis.step_finder import StepEvidence, find_steps
 from trnscope.analysis.threads import is_host_thread
 from trnscope.model.kinds import SliceKind
@@ -242,23 +242,29 @@ def _steps_inferred(trace: Trace, source: int) -> HealthFinding | None:
 
 
 def _launches_without_work(trace: Trace, source: int) -> HealthFinding | None:
-    calls = launch_calls(trace)
-    orphans = without_work(trace, calls)
-    if orphans.size == 0:
+    calls, lost = launch_calls(trace), launches_without_work(trace)
+    if lost.size == 0:
         return None
-    has_devices = trace.launches.device_slice.size > 0
-    mostly = 2 * orphans.size > calls.size
-    if not has_devices:
+    if trace.launches.device_slice.size == 0:
         code, guess = "no-device-work", "the device was not recorded"
-    elif mostly:
-        code, guess = "launches-without-work", "the work was captured into a graph, or not recorded"
+    elif 2 * lost.size > calls.size:
+        code, guess = "launches-without-work", "captured into a graph and not run, or not recorded"
     else:
         code, guess = "launches-without-work", "some device work was not recorded"
-    message = (
-        f"{orphans.size} of {calls.size} launch calls have no device work in the trace: {guess}"
-    )
+    message = f"{lost.size} of {calls.size} launch calls have no device work in the trace: {guess}"
     consequence = "Device busy time may be too low, and idle time too high."
-    return HealthFinding(source, code, message, int(orphans.size), consequence)
+    return HealthFinding(source, code, message, int(lost.size), consequence)
+
+
+def _copies_without_work(trace: Trace, source: int) -> HealthFinding | None:
+    lost = copies_without_work(trace)
+    if lost.size == 0:
+        return None
+    message = (
+        f"{lost.size} calls that copy or fill have no device work in the trace: they were for no "
+        "bytes, or their work was not recorded"
+    )
+    return HealthFinding(source, "copies-without-work", message, int(lost.size), None)
 
 
 def _started_before_launch(trace: Trace, source: int) -> HealthFinding | None:
@@ -320,6 +326,7 @@ _CHECKS: tuple[Callable[[Trace, int], HealthFinding | None], ...] = (
     _no_steps,
     _steps_inferred,
     _launches_without_work,
+    _copies_without_work,
     _started_before_launch,
     _overlap_on_stream,
 )

@@ -20,6 +20,7 @@ from trnscope.store.tables import U32
 _LAUNCH_NAME = re.compile(
     r"Launch(?!Host)|Memcpy.*Async|Memset.*Async|Enqueue|nrt_execute|nrt_infer"
 )
+_COPY_NAME = re.compile(r"mem(cpy|set|_copy|_fill)|copy|fill", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,9 @@ class HostLaunches:
     num_launches: int
     """Calls that started device work or are named like such calls."""
     num_without_work: int
-    """Of these, the ones whose work is not in the trace."""
+    """Of these, the kernel and graph launches whose work is not in the trace."""
+    num_copies_without_work: int
+    """Of these, the copies and fills without device work. A call for no bytes has none."""
     window_ns: int
     """From the first launch's start to the last one's."""
 
@@ -143,6 +146,7 @@ class HostLaunches:
             "rank": self.rank,
             "num_launches": self.num_launches,
             "num_without_work": self.num_without_work,
+            "num_copies_without_work": self.num_copies_without_work,
             "window_ns": self.window_ns,
             "launches_per_second": self.launches_per_second,
         }
@@ -192,7 +196,8 @@ def host_launches(trace: Trace, source: int = 0) -> HostLaunches | None:
         source=source,
         rank=trace.source.rank,
         num_launches=calls.size,
-        num_without_work=without_work(trace, calls).size,
+        num_without_work=launches_without_work(trace).size,
+        num_copies_without_work=copies_without_work(trace).size,
         window_ns=int(start.max() - start.min()),
     )
 
@@ -213,15 +218,26 @@ def launch_calls(trace: Trace) -> U32:
 
 
 def launches_without_work(trace: Trace) -> U32:
-    """Launch calls whose device work is not in the trace, rising."""
-    return without_work(trace, launch_calls(trace))
+    """Kernel and graph launches whose device work is not in the trace, rising."""
+    return _without_work(trace)[0]
 
 
-def without_work(trace: Trace, calls: U32) -> U32:
-    """Those of some launch calls whose device work is not in the trace."""
+def copies_without_work(trace: Trace) -> U32:
+    """Calls that copy or fill without device work in the trace, rising.
+
+    They tell little: a copy or fill of no bytes runs nothing on the device.
+    """
+    return _without_work(trace)[1]
+
+
+@once_per_trace
+def _without_work(trace: Trace) -> tuple[U32, U32]:
+    calls = launch_calls(trace)
     has_work = np.zeros(len(trace.slices), np.bool_)
     has_work[trace.launches.launch_slice[trace.launches.has_launch]] = True
-    return calls[~has_work[calls]]
+    without = calls[~has_work[calls]]
+    copies = slices_named(trace, without, _COPY_NAME.search)
+    return np.setdiff1d(without, copies, assume_unique=True), copies
 
 
 def queue_length(launched_ns: I64, started_ns: I64, ended_ns: I64) -> QueueLength:
