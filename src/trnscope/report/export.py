@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import shutil
 import tempfile
@@ -10,6 +9,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
@@ -176,15 +176,30 @@ def export_csv(
 
 def write_csv(result: QueryResult, file: IO[str], *, spreadsheet_safe: bool = True) -> None:
     """Write a query's result as CSV to an open text file."""
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow([_cell(name, spreadsheet_safe) for name in result.columns])
-    for row in result.rows:
-        writer.writerow([_cell(value, spreadsheet_safe) for value in row])
+    for row in chain((result.columns,), result.rows):
+        file.write(_csv_line([_cell(value, spreadsheet_safe) for value in row]))
 
 
-def _cell(value: Any, spreadsheet_safe: bool) -> Any:
-    if value is None or isinstance(value, int | float | Decimal):
-        return {True: "true", False: "false"}[value] if isinstance(value, bool) else value
+def _csv_line(cells: Sequence[str]) -> str:
+    if len(cells) == 1 and not cells[0]:
+        return '""\n'  # an empty line would be no row
+    return ",".join(map(_quoted, cells)) + "\n"
+
+
+def _quoted(cell: str) -> str:
+    # The csv module leaves a lone carriage return bare in some releases of Python.
+    if any(mark in cell for mark in ',"\r\n'):
+        return '"' + cell.replace('"', '""') + '"'
+    return cell
+
+
+def _cell(value: Any, spreadsheet_safe: bool) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float | Decimal):
+        return str(value)
     if isinstance(value, list | tuple | dict):
         value = json.dumps(value, default=str)
     text = value.hex() if isinstance(value, bytes) else str(value)
