@@ -300,11 +300,18 @@ def _match(trace: Trace, forward: tuple[U32, I64], backward: tuple[U32, I64]) ->
     if forward_ops.size == 0:
         return forward_ops, forward_ops
     track = trace.slices.track[forward_ops]
-    distinct = np.unique(np.stack((track.astype(np.int64), number)), axis=1)
-    on_best = track == np.argmax(np.bincount(distinct[0]))
+    on_best = track == np.argmax(_num_distinct(track, number))
     forward_ops, number = forward_ops[on_best], number[on_best]
     order = np.lexsort((forward_ops, trace.slices.start_ns[forward_ops], number))
     forward_ops, number = forward_ops[order], number[order]
     at = np.searchsorted(number, wanted, side="right") - 1
     has = (at >= 0) & (number[np.maximum(at, 0)] == wanted)
     return forward_ops[at[has]], backward_ops[has]
+
+
+def _num_distinct(track: U32, number: I64) -> I64:
+    """For each track how many different numbers it has."""
+    order = np.lexsort((number, track))
+    track, number = track[order], number[order]
+    is_new = np.append(True, (track[1:] != track[:-1]) | (number[1:] != number[:-1]))
+    return np.bincount(track[is_new])

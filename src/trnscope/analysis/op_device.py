@@ -57,9 +57,11 @@ def device_time(trace: Trace, calls: HostCalls, groups: CallGroups) -> DeviceTim
     call, work_ns = charges.sum_by_call()
     self_ns = _sum(groups, call, work_ns)
     total_ns = _from_other_threads(trace, groups, charges)
+    is_counted = np.ones(len(trace.slices), np.bool_)
+    is_counted[calls.duplicates] = False
     while call.size:
-        merged = np.isin(call, calls.duplicates)
-        total_ns += _sum(groups, call[~merged], work_ns[~merged])
+        counted = is_counted[call]
+        total_ns += _sum(groups, call[counted], work_ns[counted])
         has_parent = calls.parent[call] != call
         call, work_ns = calls.parent[call[has_parent]], work_ns[has_parent]
     return DeviceTime(self_ns, total_ns, int(charges.work_ns[~charges.has_call].sum()))
