@@ -1,0 +1,110 @@
+// One event's JSON object to one row of columns.
+#pragma once
+
+#include <array>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "scan_columns.h"
+#include "scan_keys.h"
+#include "scan_value.h"
+
+namespace trnscope {
+
+// The text at hand: [begin, end), followed by kPadding zero bytes; `begin` is at file offset
+// `base`.
+struct Span {
+    const char* begin;
+    const char* end;
+    uint64_t base;
+
+    uint64_t offset(const char* p) const { return base + static_cast<uint64_t>(p - begin); }
+    const char* at(uint64_t offset) const { return begin + (offset - base); }
+    uint64_t end_offset() const { return offset(end); }
+};
+
+// The pid and tid texts of a track, which are one string in the table of tracks.
+std::pair<std::string_view, std::string_view> split_track(std::string_view track);
+
+// Reads in two passes: the first finds where the members are and that the text is well formed,
+// the second turns them into a row. So an event that ends too early or is damaged leaves nothing.
+class EventParser {
+  public:
+    EventParser(const ArgKeys& arg_keys, Batch* batch);
+
+    // First pass over the object at p. kOk: end() is after it. Else failed_at() says where.
+    ScanStatus scan(const Span& span, const char* p);
+    const char* end() const { return end_; }
+    const char* failed_at() const { return failed_at_; }
+    bool has_ph() const { return field(Field::kPh).kind != ValueKind::kAbsent; }
+
+    // Second pass: adds the row. False if the name or category cannot be read; failed_at() says
+    // where.
+    bool commit();
+
+    // Ends the batch, which then lists the strings and tracks that it uses.
+    void finish_batch();
+
+    // Reads the value at p; for elements that are no events.
+    ScanStatus scan_other(const Span& span, const char* p);
+
+  private:
+    struct TrackMemo {
+        uint64_t pid = 0;
+        uint64_t tid = 0;
+        uint32_t local_id = 0;
+        bool used = false;
+    };
+
+    const Value& field(Field field) const { return fields_[static_cast<size_t>(field)]; }
+    ScanStatus failed(const char* at, ScanStatus status);
+
+    const char* scan_members(const char* p);
+    const char* scan_member(const char* p);
+    const char* read_key(const char* p, Field* field);
+    const char* scan_args(const char* p, Value* args);
+    const char* scan_arg(const char* p);
+    uint32_t find_arg(const Value& key);
+    void clear_args();
+
+    bool is_readable(const Value& text);
+    void add_row();
+    int64_t time_of(const Value& value, uint8_t flag, uint8_t* flags);
+    uint64_t id_of(uint8_t* flags);
+    uint64_t number_or_hash(const Value& value);
+    uint8_t ph_of();
+    bool is_text(Field field, char expected);
+    uint32_t track_of(const Value& pid, const Value& tid);
+    void add_attributes(uint32_t row);
+    void add_attribute(uint32_t row, uint32_t k, const Value& value);
+    void add_counters(uint32_t row);
+
+    // A string's decoded content, nothing for null, the raw text of other values; valid UTF-8.
+    // It may live in `scratch` and is followed by at least 8 readable bytes.
+    std::string_view text_of(const Value& value, std::string* scratch);
+    uint32_t intern(const Value& value);
+
+    const ArgKeys& arg_keys_;
+    Batch* batch_;
+    LocalInterner strings_;
+    LocalInterner tracks_;
+    std::array<TrackMemo, 256> track_memo_{};
+
+    Span span_{};
+    ValueScanner values_;
+    const char* end_ = nullptr;
+    const char* failed_at_ = nullptr;
+
+    std::array<Value, kNumFields> fields_{};
+    uint32_t fields_seen_ = 0;
+    std::vector<Value> args_;  // by requested key, for those in args_seen_
+    std::vector<uint32_t> args_seen_;
+    std::vector<uint8_t> has_arg_;
+    std::unordered_map<uint32_t, Value> last_counter_;
+    std::string scratch_;
+    std::string pair_scratch_;
+};
+
+}  // namespace trnscope

@@ -1,0 +1,108 @@
+// One JSON value in a text: where it ends and what it is. Iterative at any depth.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "scan_damage.h"
+#include "scan_string.h"
+
+namespace trnscope {
+
+enum class ValueKind : uint8_t {
+    kAbsent,
+    kNull,
+    kBool,
+    kNumber,
+    kNonFinite,
+    kString,
+    kObject,
+    kArray,
+};
+
+// `text` is a string's content between the quotes, or the whole text of any other value.
+struct Value {
+    const char* begin = nullptr;
+    uint32_t length = 0;
+    ValueKind kind = ValueKind::kAbsent;
+    uint8_t notes = 0;  // StringNote bits of a string
+
+    std::string_view text() const { return {begin, length}; }
+    // Where the value starts in the file, with its quote.
+    const char* start() const { return kind == ValueKind::kString ? begin - 1 : begin; }
+};
+
+enum class ScanStatus : uint8_t { kOk, kNeedMore, kBad };
+
+// Reads values of one text, which ends at `end` and is followed by kPadding zero bytes.
+// Functions return the position after what they read, or nullptr; then `failed_at` is the byte
+// that does not fit, which is at or after `end` where the text ends too early.
+class ValueScanner {
+  public:
+    void begin(const char* end) {
+        end_ = end;
+        damage_.clear();
+    }
+    const char* end() const { return end_; }
+    EventDamage& damage() { return damage_; }
+    const char* failed_at() const { return failed_at_; }
+    ScanStatus failure() const {
+        return failed_at_ >= end_ ? ScanStatus::kNeedMore : ScanStatus::kBad;
+    }
+
+    const char* fail(const char* at) {
+        failed_at_ = at;
+        return nullptr;
+    }
+
+    // The string whose opening quote is at p.
+    const char* string(const char* p, Value* value) {
+        uint8_t notes = 0;
+        const char* const close = string_end(p + 1, end_, &notes, &damage_);
+        if (close == nullptr) return fail(end_);
+        *value = {p + 1, static_cast<uint32_t>(close - p - 1), ValueKind::kString, notes};
+        return close + 1;
+    }
+
+    // The value whose first byte is at p.
+    const char* value(const char* p, Value* value);
+
+    // Position of the value of the member whose key ended before p.
+    const char* colon(const char* p) {
+        p = skip_space(p);
+        if (*p != ':') return fail(p);
+        return skip_space(p + 1);
+    }
+
+    // After a member or element: position of the next one, or of the closing bracket.
+    // A comma just before the bracket is noted and passed over.
+    const char* separator(const char* p, char close);
+
+  private:
+    const char* scalar(const char* p, Value* value);
+    const char* number(const char* p, Value* value);
+    const char* word(const char* p, std::string_view word, ValueKind kind, Value* value);
+    const char* non_finite(const char* p, const char* word, Value* value);
+    const char* container(const char* p);
+    const char* key(const char* p);
+
+    const char* end_ = nullptr;
+    const char* failed_at_ = nullptr;
+    EventDamage damage_;
+    std::vector<char> open_;  // closing brackets that are due
+};
+
+// The members of an object that a ValueScanner has read without failure.
+class MemberReader {
+  public:
+    explicit MemberReader(std::string_view object);
+
+    bool next(Value* key, Value* value);
+
+  private:
+    ValueScanner scanner_;
+    const char* p_;
+};
+
+}  // namespace trnscope
