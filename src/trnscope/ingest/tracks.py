@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from trnscope.ingest.kineto import PROFILER_PROCESSES, Header, label_evidence
 from trnscope.model.kinds import DeviceKind, TrackKind
@@ -17,6 +18,7 @@ from trnscope.store.writer import TraceWriter
 
 NO_TRACK = 0xFFFFFFFF
 MAX_DEVICES = 1024
+_DENSE_LIMIT = 1 << 20
 _NO_STREAM = 0x7FFFFFFF  # some writers print -1 as an unsigned number
 _STREAM = re.compile(r"(?:stream\s*#?)?\s*(\d+)\s*$", re.IGNORECASE)
 _LAST_NUMBER = re.compile(r"(\d+)\D*$")
@@ -93,14 +95,14 @@ class TrackTable:
         """The streams of device rows; ``device`` and ``stream`` count where given."""
         usable = has_device & (device >= 0) & (device < MAX_DEVICES)
         key = scanned.astype(np.int64) * (MAX_DEVICES + 1) + np.where(usable, device + 1, 0)
-        unique, first, inverse = np.unique(key, return_index=True, return_inverse=True)
+        unique, first, inverse = _distinct(key)
         tracks = np.empty(unique.size, np.uint32)
         for i, (one, row) in enumerate(zip(unique.tolist(), first.tolist(), strict=True)):
             track, given = divmod(one, MAX_DEVICES + 1)
             is_real = has_stream[row] and 0 <= stream[row] < _NO_STREAM
             known = int(stream[row]) if is_real else None
             tracks[i] = self._device_track(track, given - 1 if given else None, known)
-        return tracks[inverse.reshape(-1)]
+        return tracks[inverse]
 
     def _device_track(self, scanned: int, device: int | None, stream: int | None) -> int:
         process, thread = self.text(scanned)
@@ -154,9 +156,7 @@ class TrackTable:
 
     def flow_ends(self, scanned: U32, prefers_device: Bool) -> U32:
         """The tracks that flow ends lie on: where a pid and tid are both, as preferred."""
-        tracks = np.empty(scanned.size, np.uint32)
-        unique, inverse = np.unique(scanned, return_inverse=True)
-        inverse = inverse.reshape(-1)
+        unique, _, inverse = _distinct(scanned)
         host, device = np.empty(unique.size, np.uint32), np.empty(unique.size, np.uint32)
         for i, one in enumerate(unique.tolist()):
             on_host = self._ids.get(("host", *self.text(one)))
@@ -165,8 +165,7 @@ class TrackTable:
                 on_host = self._host_track(one) if on_device is None else on_device
             host[i] = on_host
             device[i] = on_host if on_device is None else on_device
-        tracks[:] = np.where(prefers_device, device[inverse], host[inverse])
-        return tracks
+        return np.where(prefers_device, device[inverse], host[inverse])
 
     def _id(self, key: tuple[Any, ...], draft: _Draft) -> int:
         found = self._ids.get(key)
@@ -180,6 +179,20 @@ class TrackTable:
         """Give every track its names, order and device."""
         for index, draft in enumerate(self._drafts):
             self._writer.set_track(index, _completed(draft, names, header, family))
+
+
+def _distinct(key: npt.NDArray[Any]) -> tuple[I64, I64, I64]:
+    """Distinct keys, rising; the first row of each; and for each row the place of its key."""
+    top = int(key.max(initial=0))
+    if top >= _DENSE_LIMIT:
+        unique, first, inverse = np.unique(key, return_index=True, return_inverse=True)
+        return unique.astype(np.int64), first, inverse.reshape(-1)
+    first = np.full(top + 1, key.size, np.int64)
+    np.minimum.at(first, key, np.arange(key.size))
+    unique = np.flatnonzero(first < key.size)
+    place = np.zeros(top + 1, np.int64)
+    place[unique] = np.arange(unique.size)
+    return unique, first[unique], place[key]
 
 
 def _completed(draft: _Draft, names: TrackNames, header: Header, family: DeviceKind) -> Track:

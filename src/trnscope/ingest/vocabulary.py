@@ -18,6 +18,7 @@ Text = Callable[[int], str]
 """Gives the text of a string id."""
 
 _MAX_CATEGORIES = 0xFFFF
+_UNKNOWN = 0xFFFF
 
 
 class Naming(IntEnum):
@@ -55,7 +56,6 @@ class CategoryTable:
         self._text = text
         self._writer = writer
         self._number = np.zeros(0, np.uint16)
-        self._is_known = np.zeros(0, np.bool_)
         self.kind = np.zeros(0, np.uint8)
         self.place = np.zeros(0, np.uint8)
         self.naming = np.zeros(0, np.uint8)
@@ -66,14 +66,15 @@ class CategoryTable:
         """The writer's numbers of categories given by string id."""
         top = int(categories.max()) + 1 if categories.size else 0
         if top > self._number.size:
+            known = self._number.size
             self._number = _grown(self._number, top)
-            self._is_known = _grown(self._is_known, top)
-        known = self._is_known[categories]
-        if not known.all():
-            for one in np.unique(categories[~known]).tolist():
+            self._number[known:] = _UNKNOWN
+        numbers = self._number[categories]
+        if numbers.max(initial=0) == _UNKNOWN:
+            for one in np.unique(categories[numbers == _UNKNOWN]).tolist():
                 self._number[one] = self._register(self._text(one))
-                self._is_known[one] = True
-        return self._number[categories]
+            numbers = self._number[categories]
+        return numbers
 
     def _register(self, text: str) -> int:
         if self.kind.size >= _MAX_CATEGORIES:
