@@ -19,7 +19,8 @@ from trnscope.store.profile import Profile
 from trnscope.store.reader import Trace
 from trnscope.store.sql import VIEW_NAMES, QueryResult, SqlSession, connect
 
-DOC = Path(__file__).resolve().parents[2] / "docs/reference/sql-views.md"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+DOC = DOCS / "reference/sql-views.md"
 BIG = 13_835_058_055_282_163_713
 
 
@@ -373,3 +374,21 @@ def test_kinds_on_the_page() -> None:
     text = " ".join(DOC.read_text(encoding="utf-8").split())
     listed = re.findall(r"`(\w+)`", text.split("`kind` is one of")[1].split(".")[0])
     assert listed == [kind.name.lower() for kind in SliceKind]
+
+
+def queries_in(page: str) -> list[str]:
+    text = (DOCS / page).read_text(encoding="utf-8")
+    return re.findall(r"^```sql\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize(
+    "query", [*queries_in("reference/sql-views.md"), *queries_in("howto/query-with-sql.md")]
+)
+def test_documented_queries_run(session: SqlSession, query: str) -> None:
+    assert session.query(query).columns
+
+
+def test_a_documented_query_finds_the_gaps(session: SqlSession) -> None:
+    (query,) = (q for q in queries_in("howto/query-with-sql.md") if "gap_start_ns" in q)
+    # Device work is [40, 70), [80, 85), [90, 91).
+    assert rows(session, query) == [(0, "cuda:0", 70, 10), (0, "cuda:0", 85, 5)]
