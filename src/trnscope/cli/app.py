@@ -9,6 +9,7 @@ import typer
 from trnscope import __version__
 from trnscope.cli.commands.breakdown import breakdown
 from trnscope.cli.commands.demo import demo
+from trnscope.cli.commands.export import export
 from trnscope.cli.commands.health import health
 from trnscope.cli.commands.kernels import kernels
 from trnscope.cli.commands.launch import launch
@@ -41,6 +42,7 @@ for _command in (
     memory,
     health,
     sql,
+    export,
 ):
     app.command()(_command)
 

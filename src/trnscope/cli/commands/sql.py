@@ -26,7 +26,7 @@ def sql(
 ) -> None:
     """Ask a trace anything, in SQL.
 
-    Queries see the views of docs/reference/sql-views.md and no file. SHOW TABLES lists them.
+    A query sees the views of docs/reference/sql-views.md and nothing else, no file, no network.
 
     \b
     Example:
