@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from trnscope.errors import UsageError
+from trnscope.opened import OpenedProfile
 from trnscope.store.cache import open_cached
-from trnscope.store.profile import Profile
 from trnscope.store.reader import Trace
 
 Progress = Callable[[int, int], None]
 """Called with the bytes read so far and the bytes in all."""
 
 
-def open(*paths: str | PathLike[str], progress: Progress | None = None) -> Profile:
+def open(*paths: str | PathLike[str], progress: Progress | None = None) -> OpenedProfile:
     """Open one trace, or the traces of the ranks of one job.
 
     Each file is read once; its index is kept in the cache, and opening it again takes
@@ -25,7 +25,7 @@ def open(*paths: str | PathLike[str], progress: Progress | None = None) -> Profi
     """
     if not paths:
         raise UsageError("no trace given", hint="name a trace file")
-    return Profile(tuple(_open_one(Path(path), progress) for path in paths))
+    return OpenedProfile(tuple(_open_one(Path(path), progress) for path in paths))
 
 
 def _open_one(path: Path, progress: Progress | None) -> Trace:

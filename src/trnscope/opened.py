@@ -1,0 +1,88 @@
+"""A profile that answers: each question is a method, computed by the analysis of that name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from trnscope.store.profile import Profile
+
+if TYPE_CHECKING:
+    from trnscope.analysis.breakdown import Breakdown
+    from trnscope.analysis.health import HealthReport
+    from trnscope.analysis.kernels import KernelsTable
+    from trnscope.analysis.launch import LaunchReport
+    from trnscope.analysis.memory import MemoryReport
+    from trnscope.analysis.ops import OpsTable
+    from trnscope.analysis.overlap import Overlap
+    from trnscope.analysis.steps import Steps
+    from trnscope.analysis.summary import Summary
+    from trnscope.store.sql import QueryResult
+
+
+@dataclass(frozen=True)
+class OpenedProfile(Profile):
+    """What ``trnscope.open`` returns. A method loads its analysis when it is first called."""
+
+    def summary(self) -> Summary:
+        """Files, health, devices and steps."""
+        from trnscope.analysis.summary import summarize
+
+        return summarize(self)
+
+    def breakdown(self) -> Breakdown:
+        """Each step, split into parts that add up to it."""
+        from trnscope.analysis.breakdown import breakdown
+
+        return breakdown(self)
+
+    def steps(self) -> Steps:
+        """Each step's duration and device time."""
+        from trnscope.analysis.steps import steps
+
+        return steps(self)
+
+    def ops(
+        self, group_by: str = "name", *, python: bool = True, stack_depth: int | None = None
+    ) -> OpsTable:
+        """Time by op; ``group_by`` is ``name``, ``shape``, ``stack`` or ``module``."""
+        from trnscope.analysis.ops import ops
+
+        return ops(self, group_by, python=python, stack_depth=stack_depth)
+
+    def kernels(self, group_by: str = "name") -> KernelsTable:
+        """Device work; ``group_by`` is ``name``, ``device`` or ``stream``."""
+        from trnscope.analysis.kernels import kernels
+
+        return kernels(self, group_by)
+
+    def overlap(self) -> Overlap:
+        """What of communication and copying hides behind compute."""
+        from trnscope.analysis.overlap import overlap
+
+        return overlap(self)
+
+    def launches(self) -> LaunchReport:
+        """Launch latency, delay and queue length."""
+        from trnscope.analysis.launch import launches
+
+        return launches(self)
+
+    def memory(self) -> MemoryReport:
+        """Memory over time, by device."""
+        from trnscope.analysis.memory import memory
+
+        return memory(self)
+
+    def health(self) -> HealthReport:
+        """How far the figures can be trusted."""
+        from trnscope.analysis.health import health
+
+        return health(self)
+
+    def sql(self, query: str) -> QueryResult:
+        """The rows of one SELECT over the views of docs/reference/sql-views.md."""
+        from trnscope.store.sql import connect
+
+        with connect(self) as session:
+            return session.query(query)
