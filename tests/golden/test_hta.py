@@ -99,15 +99,18 @@ def open_one(path: Path) -> Trace:
 
 
 def chosen_by_hta(trace: Trace) -> U32:
-    """Slices that HTA counts as kernels: all that carry a stream.
+    """Slices that HTA counts as kernels: all that carry a stream number.
+
+    ROCm's host calls give the stream's address as text instead, which HTA takes for none.
 
     If there are two steps or more, only those with the correlation id of a host event that
     starts before the last step.
     """
     stream, correlation = trace.attribute("stream"), trace.attribute("correlation")
     assert stream is not None and correlation is not None
-    ids = stream.slices[np.asarray(stream.values, np.int64) >= 0]
     slices = trace.slices
+    ids = stream.slices[np.asarray(stream.values, np.int64) >= 0]
+    ids = ids[slices.kind[ids] != SliceKind.RUNTIME]
     host = slices.of_kind(SliceKind.ANNOTATION, SliceKind.CPU_OP, SliceKind.RUNTIME)
     is_step = np.array(
         [n.startswith("ProfilerStep") for n in trace.strings.take(slices.name[host])]
