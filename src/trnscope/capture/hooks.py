@@ -38,7 +38,7 @@ class HookListener(Protocol):
         """An outermost call of a module with parameters or buffers has returned or raised."""
 
     def hook_failed(self, error: Exception) -> None:
-        """A hook itself could not do its work; the script must not notice."""
+        """A hook could not do its work; the script must not notice."""
 
 
 # Their methods are replaced while we listen, which their types do not foresee.
@@ -131,9 +131,16 @@ class ModuleHooks:
             if torch.compiler.is_compiling() or not self._enter(module):
                 return
             try:
-                self._end_hook = module.register_forward_hook(end_hook, always_call=True)
-            except Exception as error:  # some exotic module; see HookListener.hook_failed
+                watch_end(module)
+            except Exception as error:  # see HookListener.hook_failed
                 self._listener.hook_failed(error)
+
+        def watch_end(module: Module) -> None:
+            if isinstance(module, torch.jit.ScriptModule):
+                # It takes no hooks, and calls its children without Python: its start must do.
+                self._leave(module)
+            else:
+                self._end_hook = module.register_forward_hook(end_hook, always_call=True)
 
         def end_hook(module: Module, _args: Any, _result: Any) -> None:
             self._leave(module)

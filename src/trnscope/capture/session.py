@@ -405,10 +405,10 @@ class Session:
             return "no torch operation ran while recording"
         seen = self._window.num_steps_seen
         if seen:
-            found = "optimizer steps" if self._finder.found is StepsBy.OPTIMIZER else "module calls"
+            kind = "optimizer step" if self._finder.found is StepsBy.OPTIMIZER else "module call"
             return (
-                f"the script ended after {seen} {found}, within the warm-up; "
-                "run it for longer or give --warmup 1"
+                f"the script ended after {seen} {kind}{'' if seen == 1 else 's'}, within the "
+                "warm-up; run it for longer or give --warmup 1"
             )
         if self._finder.num_optimizers_made:
             return (

@@ -1,0 +1,130 @@
+"""``run_script`` on scripts of several processes and threads: who records, who stays out."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from capture_helpers import TRAIN, events, finish, numbered, plain, record, start, steps
+
+pytest.importorskip("torch")
+
+WITH_LOADER = """
+import sys, torch
+from torch.utils.data import DataLoader, Dataset
+class Squares(Dataset):
+    def __init__(self):
+        self.net = torch.nn.Linear(4, 4)  # workers call modules too
+    def __len__(self):
+        return 12
+    def __getitem__(self, index):
+        return self.net(torch.full((4,), float(index))).detach() * 0 + index
+def main(context):
+    torch.manual_seed(0)
+    loader = DataLoader(Squares(), 2, num_workers=2, multiprocessing_context=context)
+    model = torch.nn.Linear(4, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
+    for epoch in range(4):
+        for batch in loader:
+            loss = model(batch).pow(2).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        print(epoch, loss.item())
+if __name__ == "__main__":
+    main(sys.argv[1])
+"""
+
+RANKS = """
+import os, sys, torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+def train(rank, world_size):
+    os.environ["MASTER_ADDR"] = "127.0.0.1"
+    os.environ.setdefault("MASTER_PORT", "29511")
+    torch.manual_seed(0)
+    dist.init_process_group("gloo", rank=rank, world_size=world_size)
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 1))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(12):
+        optimizer.zero_grad()
+        model(torch.ones(2, 4)).mean().backward()
+        optimizer.step()
+    dist.destroy_process_group()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("context", ["fork", "spawn"])
+def test_workers_of_a_loader_record_nothing(tmp_path: Path, context: str) -> None:
+    # Six steps an epoch and eight recorded: workers are started inside the window too.
+    recorded = record(tmp_path, WITH_LOADER, context, warmup=3)
+    bare = plain(tmp_path, "script.py", context)
+    assert (recorded.stdout, recorded.exit_code) == (bare.stdout, 0)
+    assert recorded.stderr == bare.stderr
+    assert steps(recorded.record.trace) == numbered(3, 8)
+    assert {e["pid"] for e in events(recorded.record.trace) if e.get("cat") == "cpu_op"} == {
+        recorded.record.pid
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["spawn", "fork"])
+def test_each_started_rank_writes_its_own_trace(tmp_path: Path, method: str) -> None:
+    code = f"""{RANKS}
+if __name__ == "__main__":
+    mp.start_processes(train, args=(2,), nprocs=2, start_method="{method}")
+    print("done")
+"""
+    recorded = record(tmp_path, code, steps=2, warmup=3)
+    assert (recorded.stdout, recorded.exit_code) == ("done\n", 0), recorded.stderr
+    ranks = [what for what in recorded.records if what.trace is not None]
+    assert [(what.rank, what.world_size) for what in ranks] == [(0, 2), (1, 2)]
+    for what in ranks:
+        assert what.trace is not None
+        assert what.trace.name.startswith(f"rank{what.rank}.")
+        assert steps(what.trace) == numbered(3, 2)
+    root = next(what for what in recorded.records if what.is_root)
+    assert root.trace is None
+    assert recorded.reason is None
+
+
+@pytest.mark.slow
+def test_torchrun_and_its_ranks(tmp_path: Path) -> None:
+    torchrun = shutil.which("torchrun", path=str(Path(sys.executable).parent))
+    if torchrun is None:
+        pytest.skip("no torchrun beside this interpreter")
+    (tmp_path / "train.py").write_text(f"{RANKS}\ntrain(int(os.environ['RANK']), 2)\nsys.exit(0)\n")
+    runner = start(
+        tmp_path, torchrun, "--standalone", "--nproc-per-node=2", "train.py", steps=2, warmup=3
+    )
+    recorded = finish(tmp_path, runner)
+    assert recorded.exit_code == 0, recorded.stderr
+    ranks = [what for what in recorded.records if what.trace is not None]
+    assert [what.rank for what in ranks] == [0, 1]
+    assert [steps(what.trace) for what in ranks] == [numbered(3, 2)] * 2
+
+
+@pytest.mark.slow
+def test_a_script_that_starts_the_training_in_a_process(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(TRAIN + "train(12)\nsys.exit(6)\n")
+    code = "import subprocess, sys\nsys.exit(subprocess.call([sys.executable, 'train.py']))\n"
+    recorded = record(tmp_path, code, steps=2)
+    assert recorded.exit_code == 6
+    trace = recorded.record.trace
+    assert trace is not None
+    assert trace.name.startswith(f"process{recorded.record.pid}.")
+    assert (recorded.record.is_root, len(steps(trace))) == (False, 2)
+
+
+def test_training_on_a_thread(tmp_path: Path) -> None:
+    code = TRAIN + (
+        "import threading\nthread = threading.Thread(target=train, args=(14,))\n"
+        "thread.start()\nthread.join()\n"
+    )
+    recorded = record(tmp_path, code, steps=2, warmup=4)
+    assert steps(recorded.record.trace) == numbered(4, 2)
+    ops = [e for e in events(recorded.record.trace) if e.get("name") == "aten::addmm"]
+    assert len(ops) == 4
