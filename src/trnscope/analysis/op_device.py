@@ -86,7 +86,7 @@ def _charge(trace: Trace, calls: HostCalls) -> _Charges:
     for annotation, index in _open_annotations(trace, caller[left], slices.start_ns[source[left]]):
         has[left[index]], call[left[index]] = True, annotation
     # An op that is never listed passes its work on to the call around it.
-    found, call = _around(calls.parent, calls.name_key < calls.num_keys, call)
+    found, call = _around(calls.parent, calls.is_call, call)
     return _Charges(
         work_ns=slices.dur_ns[launches.device_slice],
         has_call=has & found,

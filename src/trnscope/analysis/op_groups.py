@@ -56,6 +56,8 @@ class CallGroups:
     key: U32
     """By slice; at least ``num_groups`` for a slice that is no call."""
     num_groups: int
+    """Groups of calls: they have the lower keys."""
+    num_keys: int
     row_key: Callable[[int], RowKey]
     """Several groups may give the same row."""
 
@@ -66,17 +68,23 @@ def group_calls(
     """Group the calls of a trace. Raises :class:`UsageError` where the trace does not hold
     what they are to be grouped by."""
     if group_by is GroupBy.NAME:
-        return CallGroups(calls.name_key, calls.num_keys, lambda key: _name_row(trace, calls, key))
+        return CallGroups(
+            calls.key,
+            calls.num_keys,
+            calls.num_keys + calls.num_strings,
+            lambda key: _name_row(trace, calls, key),
+        )
     if group_by is GroupBy.SHAPE:
         detail, complete = _shapes(trace)
     else:
         detail, complete = _stacks(trace, calls, group_by, stack_depth)
-    pairs = pair_up(np.minimum(calls.name_key, calls.num_keys), detail)
+    pairs = pair_up(np.minimum(calls.key, calls.num_keys), detail)
     is_call = pairs.first < calls.num_keys
     # Groups are ordered by name key, so that those of slices that are no calls come last.
     return CallGroups(
         pairs.key,
         int(np.count_nonzero(is_call)),
+        pairs.num_groups,
         lambda group: complete(
             _name_row(trace, calls, int(pairs.first[group])), int(pairs.second[group])
         ),
@@ -84,9 +92,9 @@ def group_calls(
 
 
 def _name_row(trace: Trace, calls: HostCalls, key: int) -> RowKey:
-    name: str = trace.strings[calls.name_of(key)]
+    name: str = trace.strings[key % calls.num_strings]
     is_step = name.startswith(_STEP)
-    return RowKey("ProfilerStep*" if is_step else name, key >= calls.num_strings)
+    return RowKey("ProfilerStep*" if is_step else name, calls.is_annotation(key))
 
 
 _Complete = Callable[[RowKey, int], RowKey]
@@ -228,7 +236,7 @@ def _through_backward(trace: Trace, calls: HostCalls, path_of: I64) -> I64:
     is_backward[links.backward] = True
     everything = np.arange(path_of.size, dtype=np.uint32)
     found, root = _native.climb(calls.parent, is_backward.view(np.uint8), everything)
-    inside = np.flatnonzero((found != 0) & calls.is_call(everything))
+    inside = np.flatnonzero((found != 0) & calls.is_call)
     forward = links.forward[np.searchsorted(links.backward, root[inside])]
     through = path_of.copy()
     through[inside] = path_of[forward]

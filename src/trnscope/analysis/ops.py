@@ -186,27 +186,29 @@ def _trace_rows(
 
 def _host_time(trace: Trace, calls: HostCalls, groups: CallGroups) -> tuple[I64, I64, I64]:
     """Calls, self and total time of each group."""
-    slices = trace.slices
-    num = int(max(groups.num_groups, groups.key.max(initial=0) + 1))
-    count, total_ns = group_sum(groups.key, slices.dur_ns, num)
-    self_ns = group_sum(groups.key, calls.self_ns, num)[1]
+    num = groups.num_keys
+    if calls.sums is not None and groups.key is calls.key:
+        count, total_ns, self_ns = calls.sums
+    else:
+        count, total_ns = group_sum(groups.key, calls.dur_ns, num)
+        self_ns = group_sum(groups.key, calls.self_ns, num)[1]
     merged, owners = calls.duplicates, calls.owners
     if merged.size:
-        less, less_ns = group_sum(groups.key[merged], slices.dur_ns[merged], num)
+        less, less_ns = group_sum(groups.key[merged], calls.dur_ns[merged], num)
         count, total_ns = count - less, total_ns - less_ns
         own_ns = calls.self_ns[merged]
         self_ns = self_ns - group_sum(groups.key[merged], own_ns, num)[1]
         self_ns = self_ns + group_sum(groups.key[owners], own_ns, num)[1]
     if not calls.is_framework:
         inner = _inside_same_name(trace, calls)
-        total_ns = total_ns - group_sum(groups.key[inner], slices.dur_ns[inner], num)[1]
+        total_ns = total_ns - group_sum(groups.key[inner], calls.dur_ns[inner], num)[1]
     return count[: groups.num_groups], self_ns[: groups.num_groups], total_ns[: groups.num_groups]
 
 
 def _inside_same_name(trace: Trace, calls: HostCalls) -> U32:
     """Calls that run inside a call of the same name on their thread: inner ones of a recursion."""
     slices = trace.slices
-    listed = np.flatnonzero(calls.name_key < calls.num_keys)
+    listed = np.flatnonzero(calls.is_call)
     listed = listed[~np.isin(listed, calls.duplicates)]
     order = np.lexsort(
         (
@@ -214,11 +216,11 @@ def _inside_same_name(trace: Trace, calls: HostCalls) -> U32:
             -slices.dur_ns[listed],
             slices.start_ns[listed],
             slices.track[listed],
-            calls.name_key[listed],
+            slices.name[listed],
         )
     )
     ranked = listed[order]
-    name, track = calls.name_key[ranked], slices.track[ranked]
+    name, track = slices.name[ranked], slices.track[ranked]
     change = (name[1:] != name[:-1]) | (track[1:] != track[:-1])
     segment = np.cumsum(np.append(0, change))[: ranked.size]
     end = slices.start_ns[ranked] + slices.dur_ns[ranked]
@@ -245,10 +247,14 @@ def _point_rows(trace: Trace, calls: HostCalls) -> Iterator[tuple[str, int]]:
 def _during_calls(trace: Trace, calls: HostCalls, ts_ns: I64) -> Bool:
     """Whether any call, on any thread, runs at these times; both of its ends count."""
     slices = trace.slices
-    listed = np.flatnonzero(calls.name_key < calls.num_keys)
-    start = slices.start_ns[listed]
+    listed = calls.is_call
+    # What lies in another call adds nothing to the time that calls cover.
+    is_outer = calls.parent == np.arange(len(slices), dtype=np.uint32)
+    is_outer |= ~listed[calls.parent]
+    outer = np.flatnonzero(listed & is_outer)
+    start = slices.start_ns[outer]
     order = np.argsort(start, kind="stable")
-    start, reach = start[order], (start + slices.dur_ns[listed])[order]
+    start, reach = start[order], (start + calls.dur_ns[outer])[order]
     reach = np.maximum.accumulate(reach)
     at = np.searchsorted(start, ts_ns, side="right") - 1
     return np.asarray((at >= 0) & (reach[np.maximum(at, 0)] >= ts_ns), np.bool_)

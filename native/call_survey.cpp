@@ -1,0 +1,37 @@
+#include "call_survey.h"
+
+namespace trnscope {
+
+uint32_t call_above(const SliceColumns& in, const KeyRanges& keys, uint32_t slice) {
+    uint32_t at = slice;
+    while (in.parent[at] != at) {
+        at = in.parent[at];
+        if (keys.first[in.kind[at]] < keys.num_call_keys) return at;
+    }
+    return slice;
+}
+
+bool survey_calls(const SliceColumns& in, const KeyRanges& keys, CallSurvey* out) {
+    out->key.resize(in.num_slices);
+    for (auto* sums : {&out->count, &out->total_ns, &out->self_ns}) sums->assign(keys.num_keys, 0);
+    for (size_t i = 0; i < in.num_slices; ++i) {
+        const auto id = static_cast<uint32_t>(i);
+        const uint32_t parent = in.parent[i];
+        const size_t key = size_t{keys.first[in.kind[i]]} + in.name[i];
+        if (parent >= in.num_slices || key >= keys.num_keys) return false;
+        out->key[i] = static_cast<uint32_t>(key);
+        ++out->count[key];
+        out->total_ns[key] += in.dur_ns[i];
+        out->self_ns[key] += in.self_ns[i];
+        const bool root = parent == id;
+        if (in.depth[i] != (root ? 0 : in.depth[parent] + 1)) out->overlapping.push_back(id);
+        if (key >= keys.num_call_keys) continue;
+        if (in.dur_ns[i] == 0) out->empty.push_back(id);
+        if (root) continue;
+        const uint32_t above = call_above(in, keys, id);
+        if (above != id && in.name[above] == in.name[i]) out->same_name.push_back(id);
+    }
+    return true;
+}
+
+}  // namespace trnscope
