@@ -19,11 +19,18 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.expected import Expected, Group, load_expected
-from benchmarks.template import ARGS_LINE_BREAK, Event, Template, load_template, recorded_text
+from benchmarks.expected import GENERATOR_VERSION, Expected, Group, load_expected
+from benchmarks.template import (
+    ARGS_LINE_BREAK,
+    HOST_CATEGORIES,
+    Event,
+    Template,
+    load_template,
+    merged_rows,
+    recorded_text,
+)
 
 DATA = Path(__file__).with_name("data")
-GENERATOR_VERSION = 1
 ORIGIN_NS = 5_175_944_825_136_251
 """Time of the first repeat, relative to ``BASE_TIME_NS``."""
 BASE_TIME_NS = 1_790_857_026_000_000_000
@@ -240,11 +247,16 @@ class Generator:
 
     def expected(self, repeats: list[Repeat], num_bytes: int) -> Expected:
         """The answers for the file of these repeats."""
-        tally = _Tally()
-        for section in self._sections:
-            tally.add(section, repeats, self._template.num_steps)
+        tally, calls = _Tally(), _Tally()
+        merged = merged_rows(self._template.sections)
+        for section, dropped in zip(self._sections, merged, strict=True):
+            rows = [i for i, event in enumerate(section.events) if event.ph == "X"]
+            tally.add(section, rows, repeats, self._template.num_steps)
+            rows = [i for i in rows if section.events[i].cat in HOST_CATEGORIES]
+            rows = [i for i in rows if i not in dropped]
+            calls.add(section, rows, repeats, self._template.num_steps)
         tail, whole = self._tail(repeats)
-        tally.add(tail, [whole], 0)
+        tally.add(tail, [i for i, e in enumerate(tail.events) if e.ph == "X"], [whole], 0)
         events_each = sum(len(section.events) for section in self._sections)
         fixed = len(self._template.head) + len(self._template.tail)
         groups = tally.groups()
@@ -257,6 +269,7 @@ class Generator:
             num_slices=sum(group.count for group in groups),
             num_steps=self._template.num_steps * len(repeats),
             groups=groups,
+            calls=calls.groups(),
         )
 
 
@@ -266,9 +279,8 @@ class _Tally:
     def __init__(self) -> None:
         self._totals: dict[tuple[str, str], tuple[int, int]] = {}
 
-    def add(self, section: Section, repeats: list[Repeat], num_steps: int) -> None:
-        """Count the slices of a section over the repeats."""
-        rows = [i for i, event in enumerate(section.events) if event.ph == "X"]
+    def add(self, section: Section, rows: list[int], repeats: list[Repeat], num_steps: int) -> None:
+        """Count these slices of a section over the repeats."""
         durations = {r.scale_permille: section.times(r.scale_permille)[1] for r in repeats}
         for row in rows:
             event = section.events[row]
@@ -333,8 +345,8 @@ def generate(path: Path, num_bytes: int, layout: str = "kineto", seed: int = 0) 
     """Write about ``num_bytes`` of trace to ``path``, or reuse it; return the answers."""
     found = load_expected(path)
     if found and path.exists():
-        made = (found.generator, found.layout, found.seed, path.stat().st_size)
-        if made == (GENERATOR_VERSION, layout, seed, found.num_bytes):
+        made = (found.layout, found.seed, found.num_bytes)
+        if made == (layout, seed, path.stat().st_size):
             return found
     path.parent.mkdir(parents=True, exist_ok=True)
     generator = Generator(load_template(), layout, seed)

@@ -20,6 +20,8 @@ class ProcessRun:
     """One finished command. With several processes the peak is that of the largest."""
 
     seconds: float
+    cpu_seconds: float
+    """User and system time, over all threads and child processes."""
     peak_bytes: int
     output: str
 
@@ -48,4 +50,4 @@ def run(command: Sequence[str | Path], environment: Mapping[str, str] | None = N
         if process.returncode != 0:
             tail = (text + errors.read().decode(errors="replace"))[-2000:]
             raise CommandFailed(f"{command[0]} ended with {process.returncode}:\n{tail}")
-    return ProcessRun(seconds, usage.ru_maxrss * 1024, text)
+    return ProcessRun(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024, text)

@@ -14,6 +14,7 @@ class Row:
     file: str
     json_bytes: int
     seconds: Sequence[float]
+    cpu_seconds: Sequence[float]
     peak_bytes: int
 
     @property
@@ -75,13 +76,14 @@ class Results:
         parts = [
             _table(["machine", ""], [list(fact) for fact in self.machine]),
             _table(
-                ["reader", "file", "wall s", "rounds", "MB/s of JSON", "peak MB"],
+                ["reader", "file", "wall s", "rounds", "CPU s", "MB/s of JSON", "peak MB"],
                 [
                     [
                         row.reader,
                         f"{row.file} ({row.json_bytes / 1e6:.0f} MB)",
                         f"{row.median_seconds:.2f}",
                         " ".join(f"{seconds:.2f}" for seconds in row.seconds),
+                        f"{median(row.cpu_seconds):.2f}",
                         f"{row.bytes_per_second / 1e6:.0f}",
                         f"{row.peak_bytes / 1e6:.0f}",
                     ]

@@ -122,7 +122,9 @@ class Measurement:
         self._inputs[trace.name] = trace
         self._runs.setdefault((reader, trace.name), []).append(run)
         megabytes = run.peak_bytes / 1e6
-        say(f"{reader}, {trace.name}: {run.seconds:.2f} s, peak {megabytes:.0f} MB")
+        say(
+            f"{reader}, {trace.name}: {run.seconds:.2f} s (CPU {run.cpu_seconds:.2f} s), peak {megabytes:.0f} MB"
+        )
 
     def seconds(self, reader: str, trace: Input) -> list[float]:
         """Wall times, one a round."""
@@ -149,6 +151,7 @@ class Measurement:
                 name,
                 self._inputs[name].expected.num_bytes,
                 [run.seconds for run in runs],
+                [run.cpu_seconds for run in runs],
                 max(run.peak_bytes for run in runs),
             )
             for (reader, name), runs in self._runs.items()

@@ -17,6 +17,7 @@ from pathlib import Path
 
 TEMPLATE = Path(__file__).with_name("template.trace.json.xz")
 
+HOST_CATEGORIES = ("cpu_op", "user_annotation", "python_function", "cuda_runtime")
 COMPUTE_STREAM = 7
 COMMUNICATION_STREAM = 20
 BACKWARD_THREAD_OFFSET = 64
@@ -396,3 +397,37 @@ def _collective_args(seq: int) -> str:
         f'"Process Group Ranks": "[0, 1, 2, 3, 4, 5, 6, 7]", "Seq": {seq}, '
         '"Is asynchronized op": true'
     )
+
+
+def merged_rows(sections: tuple[tuple[Event, ...], ...]) -> list[set[int]]:
+    """For each section the rows that torch's table counts as one call with their parent: the
+    only child of a host slice of the same name."""
+    threads: dict[str, list[tuple[int, int, int, int]]] = {}
+    for number, section in enumerate(sections):
+        for row, event in enumerate(section):
+            if event.cat in HOST_CATEGORIES:
+                key = (event.start_ns, -event.end_ns, number, row)
+                threads.setdefault(event.tid, []).append(key)
+    merged: list[set[int]] = [set() for _ in sections]
+    for slices in threads.values():
+        for parent, children in _children(sorted(slices)).items():
+            name = sections[parent[0]][parent[1]].name
+            number, row = children[0]
+            if len(children) == 1 and sections[number][row].name == name:
+                merged[number].add(row)
+    return merged
+
+
+def _children(
+    slices: list[tuple[int, int, int, int]],
+) -> dict[tuple[int, int], list[tuple[int, int]]]:
+    children: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    open_slices: list[tuple[int, tuple[int, int]]] = []
+    for start, minus_end, *place in slices:
+        while open_slices and (open_slices[-1][0] <= start or open_slices[-1][0] < -minus_end):
+            open_slices.pop()
+        own = (place[0], place[1])
+        if open_slices:
+            children.setdefault(open_slices[-1][1], []).append(own)
+        open_slices.append((-minus_end, own))
+    return children
