@@ -133,7 +133,7 @@ def _between_files(profile: Profile) -> list[HealthFinding]:
 def _no_slices(trace: Trace, source: int) -> HealthFinding | None:
     if len(trace.slices):
         return None
-    message = "The trace holds no slice with a known duration"
+    message = "the trace holds no slice with a known duration"
     return HealthFinding(source, "no-slices", message, 1, "There is nothing to analyse.")
 
 
@@ -149,7 +149,7 @@ def _unlinked(trace: Trace, source: int) -> HealthFinding | None:
     share = format_ratio(ratio(unlinked_ns, all_ns))
     count = int(unlinked.size)
     message = (
-        f"{count} of {launches.device_slice.size} pieces of device work have no launch in the "
+        f"{count} of {launches.device_slice.size} pieces of device work without a launch in the "
         f"trace: {format_ns(unlinked_ns)}, {share} of the summed device time"
     )
     consequence = (
@@ -171,8 +171,8 @@ def _carried_over(trace: Trace, source: int) -> HealthFinding | None:
         return None
     early_ns = int(slices.dur_ns[early].sum())
     message = (
-        f"{early.size} pieces of device work ({format_ns(early_ns)}) start before the first launch "
-        "in the trace: they were launched before recording began"
+        "device work that starts before the first launch in the trace, so was launched before "
+        f"recording began: {early.size} ({format_ns(early_ns)})"
     )
     consequence = "Device time by clock of the first step includes work of an earlier one."
     return HealthFinding(source, "device-work-carried-over", message, int(early.size), consequence)
@@ -189,7 +189,7 @@ def _outside_host_window(trace: Trace, source: int) -> HealthFinding | None:
     if before + after == 0:
         return None
     message = (
-        f"{before} pieces of device work start before the first host event, {after} after the last"
+        f"device work that starts before the first host event: {before}; after the last: {after}"
     )
     consequence = "What the host did meanwhile was not recorded."
     return HealthFinding(
@@ -215,8 +215,8 @@ def _host_missing_at_start(trace: Trace, source: int) -> HealthFinding | None:
     if orphans == 0 or gap_ns <= _FIRST_STEP_SHARE_MISSING * step.duration_ns:
         return None
     message = (
-        f"The first {format_ns(gap_ns)} of {step.name} have no host events, while {orphans} "
-        "pieces of device work start"
+        f"the first {format_ns(gap_ns)} of {step.name} without host events, though device work "
+        f"without a launch starts there: {orphans}"
     )
     consequence = f"Host figures, ops and launches of {step.name} are incomplete."
     return HealthFinding(source, "host-events-missing-at-start", message, orphans, consequence)
@@ -226,7 +226,7 @@ def _no_steps(trace: Trace, source: int) -> HealthFinding | None:
     if len(trace.slices) == 0 or find_steps(trace).steps:
         return None
     message = (
-        "No steps were found (no ProfilerStep ranges, repeated step ranges or optimizer steps)"
+        "no steps were found (no ProfilerStep ranges, repeated step ranges or optimizer steps)"
     )
     consequence = "Figures per step are withheld; the whole trace stands as one."
     return HealthFinding(source, "no-steps", message, 1, consequence)
@@ -236,7 +236,7 @@ def _steps_inferred(trace: Trace, source: int) -> HealthFinding | None:
     found = find_steps(trace)
     if found.evidence is None or found.evidence is StepEvidence.PROFILER_STEP:
         return None
-    message = f"{len(found.steps)} steps were inferred from evidence of kind {found.evidence.value}"
+    message = f"steps inferred from evidence of kind {found.evidence.value}: {len(found.steps)}"
     consequence = "Step figures are right only if these ranges are the steps."
     return HealthFinding(source, "steps-inferred", message, len(found.steps), consequence)
 
@@ -251,7 +251,7 @@ def _launches_without_work(trace: Trace, source: int) -> HealthFinding | None:
         code, guess = "launches-without-work", "captured into a graph and not run, or not recorded"
     else:
         code, guess = "launches-without-work", "some device work was not recorded"
-    message = f"{lost.size} of {calls.size} launch calls have no device work in the trace: {guess}"
+    message = f"{lost.size} of {calls.size} launch calls without device work in the trace: {guess}"
     consequence = "Device busy time may be too low, and idle time too high."
     return HealthFinding(source, code, message, int(lost.size), consequence)
 
@@ -261,8 +261,8 @@ def _copies_without_work(trace: Trace, source: int) -> HealthFinding | None:
     if lost.size == 0:
         return None
     message = (
-        f"{lost.size} calls that copy or fill have no device work in the trace: they were for no "
-        "bytes, or their work was not recorded"
+        f"calls that copy or fill without device work in the trace: {lost.size} (for no bytes, or "
+        "their work was not recorded)"
     )
     return HealthFinding(source, "copies-without-work", message, int(lost.size), None)
 
@@ -277,7 +277,7 @@ def _started_before_launch(trace: Trace, source: int) -> HealthFinding | None:
     if count == 0:
         return None
     by = format_ns(int(early.max()))
-    message = f"{count} pieces of device work start before their launch, by up to {by}"
+    message = f"device work that starts before its launch: {count}, by up to {by}"
     consequence = "Host and device clocks disagree: launch latencies are uncertain by as much."
     return HealthFinding(source, "device-work-before-launch", message, count, consequence)
 
@@ -298,8 +298,8 @@ def _overlap_on_stream(trace: Trace, source: int) -> HealthFinding | None:
     if count == 0:
         return None
     message = (
-        f"{count} pieces of device work start before the one ahead of them on their stream has "
-        f"ended, by up to {format_ns(int(overlap_ns.max()))}"
+        "device work that starts before the work ahead of it on its stream has ended: "
+        f"{count}, by up to {format_ns(int(overlap_ns.max()))}"
     )
     consequence = "Summed device time exceeds busy time; busy time counts each instant once."
     return HealthFinding(source, "overlap-on-stream", message, count, consequence)
