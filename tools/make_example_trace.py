@@ -158,11 +158,14 @@ def one_step(work: Work, number: int) -> None:
         at + 8_200,
         300,
     )
-    for address, size, when in ((1, 4 << 20, 4_350), (2, 1 << 20, 5_060), (1, -(4 << 20), 8_400)):
-        work.events.append(memory_event(at + when, address, size))
+    # What the forward pass takes is given back; the buffer that backward takes is not.
+    forward, buffer = 0x7F00_0000_0000, 0x7F10_0000_0000 + (number << 20)
+    work.events.append(memory_event(at + 4_350, MAIN, forward, 4 << 20))
+    work.events.append(memory_event(at + 5_060, AUTOGRAD, buffer, 1 << 20))
+    work.events.append(memory_event(at + 8_060, MAIN, forward, -(4 << 20)))
 
 
-def memory_event(ts: float, address: int, size: int) -> Event:
+def memory_event(ts: float, tid: int, address: int, size: int) -> Event:
     """One allocation, or a free where ``size`` is negative."""
     args = {"Addr": address, "Bytes": size, "Device Type": 1, "Device Id": 0}
     return {
@@ -171,7 +174,7 @@ def memory_event(ts: float, address: int, size: int) -> Event:
         "s": "t",
         "name": "[memory]",
         "pid": HOST,
-        "tid": MAIN,
+        "tid": tid,
         "ts": ts,
         "args": args,
     }

@@ -13,9 +13,17 @@ from trnscope.report.document import to_json_text
 from trnscope.report.text import printable
 
 
+class _Console(Console):
+    """Lets the command's border decide what a reader that went away means."""
+
+    def on_broken_pipe(self) -> None:
+        """Pass it on; rich itself would end the program with exit code 1."""
+        raise BrokenPipeError
+
+
 def console(*, stderr: bool = False) -> Console:
     """A console that never interprets markup in what it prints; colours on a terminal only."""
-    return Console(stderr=stderr, markup=False, highlight=False, emoji=False, soft_wrap=True)
+    return _Console(stderr=stderr, markup=False, highlight=False, emoji=False, soft_wrap=True)
 
 
 def terminal_width() -> int | None:

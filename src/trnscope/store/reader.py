@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,12 @@ class Trace:
         self.directory = directory
         self._meta = load_meta(directory)
         self._args = ArgsReader(source_path or Path(self._meta.source.path))
-        self.source: TraceSource = self._meta.source
+        # The same content may have been read first under another name.
+        self.source: TraceSource = (
+            self._meta.source
+            if source_path is None
+            else replace(self._meta.source, path=str(source_path))
+        )
         self.health: Health = self._meta.health
         self.categories: tuple[str, ...] = self._meta.categories
         self.tracks: tuple[Track, ...] = self._meta.tracks
