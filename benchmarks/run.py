@@ -121,10 +121,8 @@ class Measurement:
     def _keep(self, reader: str, trace: Input, run: ProcessRun) -> None:
         self._inputs[trace.name] = trace
         self._runs.setdefault((reader, trace.name), []).append(run)
-        megabytes = run.peak_bytes / 1e6
-        say(
-            f"{reader}, {trace.name}: {run.seconds:.2f} s (CPU {run.cpu_seconds:.2f} s), peak {megabytes:.0f} MB"
-        )
+        times = f"{run.seconds:.2f} s, CPU {run.cpu_seconds:.2f} s"
+        say(f"{reader}, {trace.name}: {times}, peak {run.peak_bytes / 1e6:.0f} MB")
 
     def seconds(self, reader: str, trace: Input) -> list[float]:
         """Wall times, one a round."""
