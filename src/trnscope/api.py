@@ -47,4 +47,4 @@ def profile(*args: Any, **kwargs: Any) -> Any:
     """Profile a part of a program; see :func:`trnscope.capture.profile.profile`."""
     from trnscope.capture.profile import profile as capture
 
-    return capture(*args, **kwargs)
+    return capture(*args, opener=open, **kwargs)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 
-from trnscope.capture.options import CaptureSettings, RunOptions
+from trnscope.capture.options import RunOptions
 from trnscope.capture.run import RunResult, run_script
+from trnscope.errors import CaptureError
 
 
 def demo_script_path() -> Path:
@@ -15,4 +17,6 @@ def demo_script_path() -> Path:
 
 def run_demo(out: Path | None = None, args: tuple[str, ...] = ()) -> RunResult:
     """Train the demo's transformer and record a few of its steps, as ``trnscope run`` would."""
-    return run_script(RunOptions(str(demo_script_path()), args, out=out, capture=CaptureSettings()))
+    if find_spec("torch") is None:
+        raise CaptureError("the demo needs torch", hint="install it: pip install torch")
+    return run_script(RunOptions(str(demo_script_path()), args, out=out))
