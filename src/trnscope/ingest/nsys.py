@@ -24,6 +24,7 @@ from trnscope.ingest.nsys_names import (
     NsysTexts,
     NsysTracks,
     NvtxTexts,
+    distinct_rows,
     parse_nvtx_texts,
     process_of,
 )
@@ -197,8 +198,8 @@ class _NsysImporter:
 
         The first process keeps its ids; the n-th one's are raised by n * 2**32.
         """
-        unique, inverse = np.unique(process, return_inverse=True)
-        ordinals = [self._ordinal(int(p)) for p in unique]
+        unique, inverse = distinct_rows(process)
+        ordinals = [self._ordinal(key) for (key,) in unique]
         ids = batch["correlationId"]
         shifted = ids + (np.array(ordinals, np.int64)[inverse] << 32)
         return np.where(ids > 0, shifted, ABSENT)
@@ -238,10 +239,9 @@ class _NsysImporter:
 
     def _read_copies(self) -> None:
         for batch in self._device_batches(_MEMCPY, ("bytes", "copyKind", "srcKind", "dstKind")):
-            columns = np.stack([batch["copyKind"], batch["srcKind"], batch["dstKind"]], axis=1)
-            unique, inverse = np.unique(columns, axis=0, return_inverse=True)
-            ids = [self._texts.intern(_copy_name(*map(int, row))) for row in unique]
-            names = np.array(ids, np.uint32)[inverse.reshape(-1)]
+            unique, inverse = distinct_rows(batch["copyKind"], batch["srcKind"], batch["dstKind"])
+            ids = [self._texts.intern(_copy_name(*row)) for row in unique]
+            names = np.array(ids, np.uint32)[inverse]
             timing, event = self._add_device(batch, SliceKind.MEMCPY, "gpu_memcpy", names)
             self._attribute("bytes", event, timing, batch["bytes"])
             kinds = self._texts.labelled(batch["copyKind"], _COPY_KINDS, "").astype(np.int64)
@@ -296,27 +296,22 @@ class _NsysImporter:
 
     def _devices(self, batch: dict[str, I64], process: I64, is_sync: bool) -> I64:
         """Physical device of each row. Sync rows say 0 whatever it is: go by their context."""
-        columns = np.stack([process, batch["contextId"], batch["deviceId"]], axis=1)
-        unique, inverse = np.unique(columns, axis=0, return_inverse=True)
+        unique, inverse = distinct_rows(process, batch["contextId"], batch["deviceId"])
         devices = []
-        for key, context, cuda_device in unique.tolist():
+        for key, context, cuda_device in unique:
             device = self._tracks.device_index(key, cuda_device)
             if is_sync:
                 device = self._device_of_context.get((key, context), device)
             else:
                 self._device_of_context[key, context] = device
             devices.append(device)
-        return np.array(devices, np.int64)[inverse.reshape(-1)]
+        return np.array(devices, np.int64)[inverse]
 
     def _dimensions(self, batch: dict[str, I64], names: Sequence[str]) -> I64:
         """String ids of ``[x, y, z]``, written as Kineto writes it; ABSENT where not given."""
-        columns = np.stack([batch[name] for name in names], axis=1)
-        unique, inverse = np.unique(columns, axis=0, return_inverse=True)
-        ids = [
-            ABSENT if ABSENT in row else self._texts.intern(json.dumps(row))
-            for row in unique.tolist()
-        ]
-        return np.array(ids, np.int64)[inverse.reshape(-1)]
+        unique, inverse = distinct_rows(*(batch[name] for name in names))
+        ids = [ABSENT if ABSENT in row else self._texts.intern(json.dumps(row)) for row in unique]
+        return np.array(ids, np.int64)[inverse]
 
     # NVTX ---------------------------------------------------------------------------------
 
@@ -353,14 +348,13 @@ class _NsysImporter:
         return domains
 
     def _nvtx_categories(self, batch: dict[str, I64], domains: dict[tuple[int, int], str]) -> U16:
-        columns = np.stack([process_of(batch["globalTid"]), batch["domainId"]], axis=1)
-        unique, inverse = np.unique(columns, axis=0, return_inverse=True)
+        unique, inverse = distinct_rows(process_of(batch["globalTid"]), batch["domainId"])
         categories = []
-        for process, domain in unique.tolist():
+        for process, domain in unique:
             plain = domain in (0, ABSENT)
             name = domains.get((process, domain), f"domain {domain}")
             categories.append(self._writer.category("nvtx" if plain else f"nvtx:{name}"))
-        return np.array(categories, np.uint16)[inverse.reshape(-1)]
+        return np.array(categories, np.uint16)[inverse]
 
     def _add_ranges(
         self,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from trnscope.ingest.nsys_database import ABSENT, NsysDatabase
 from trnscope.model.kinds import DeviceKind, TrackKind
@@ -65,8 +66,8 @@ class NsysTexts:
 
     def labelled(self, values: I64, labels: dict[int, str], other: str) -> U32:
         """Ids of the labels of numbers; ``other`` for a number without one."""
-        unique, inverse = np.unique(values, return_inverse=True)
-        ids = [self.intern(labels.get(value, other)) for value in unique.tolist()]
+        unique, inverse = distinct_rows(values)
+        ids = [self.intern(labels.get(value, other)) for (value,) in unique]
         return np.array(ids, np.uint32)[inverse]
 
 
@@ -90,8 +91,8 @@ class NsysTracks:
 
     def threads(self, global_tids: I64, kind: TrackKind, suffix: str = "") -> U32:
         """Tracks of threads; ``suffix`` sets apart a second track of the same thread."""
-        unique, inverse = np.unique(global_tids, return_inverse=True)
-        tracks = [self._thread(tid, kind, suffix) for tid in unique.tolist()]
+        unique, inverse = distinct_rows(global_tids)
+        tracks = [self._thread(tid, kind, suffix) for (tid,) in unique]
         return np.array(tracks, np.uint32)[inverse]
 
     def _thread(self, global_tid: int, kind: TrackKind, suffix: str) -> int:
@@ -119,10 +120,9 @@ class NsysTracks:
 
     def streams(self, process: I64, device: I64, stream: I64, suffix: str = "") -> U32:
         """Tracks of device streams."""
-        keys = np.stack([process, device, stream], axis=1)
-        unique, inverse = np.unique(keys, axis=0, return_inverse=True)
-        tracks = [self._stream(p, d, s, suffix) for p, d, s in unique.tolist()]
-        return np.array(tracks, np.uint32)[inverse.reshape(-1)]
+        unique, inverse = distinct_rows(process, device, stream)
+        tracks = [self._stream(p, d, s, suffix) for p, d, s in unique]
+        return np.array(tracks, np.uint32)[inverse]
 
     def _stream(self, process: int, device: int, stream: int, suffix: str) -> int:
         key = (suffix, process, device, stream)
@@ -167,31 +167,53 @@ def parse_nvtx_texts(
     What torch's emit_nvtx appends to a name is taken off and kept as attributes, so that all
     calls of an op share one name. Its op ids are dropped.
     """
-    size = len(inline)
-    parsed = NvtxTexts(
-        name=np.zeros(size, np.uint32),
-        is_op=np.zeros(size, np.bool_),
-        sequence=np.full(size, ABSENT, np.int64),
-        dims=np.full(size, ABSENT, np.int64),
-    )
     indirect = np.unique(text_ids[np.array([text is None for text in inline], np.bool_)])
     by_id = database.strings([i for i in indirect.tolist() if i != ABSENT])
-    for row, text in enumerate(inline):
-        whole = by_id.get(int(text_ids[row]), "(unnamed)") if text is None else text
-        _parse_nvtx_text(texts, whole, row, parsed)
-    return parsed
+    known: dict[str, _Parsed] = {}
+    rows: list[_Parsed] = []
+    for text, text_id in zip(inline, text_ids.tolist(), strict=True):
+        whole = by_id.get(text_id, "(unnamed)") if text is None else text
+        # Nearly all texts of torch differ in their op id alone.
+        head, mark, op_id = whole.rpartition(", op_id = ")
+        key = f"{head}, op_id = 0" if mark and op_id.isdecimal() else whole
+        parsed = known.get(key)
+        if parsed is None:
+            parsed = known[key] = _parse_nvtx_text(texts, key)
+        rows.append(parsed)
+    columns = list(zip(*rows, strict=True)) or [(), (), (), ()]
+    return NvtxTexts(
+        name=np.array(columns[0], np.uint32),
+        is_op=np.array(columns[1], np.bool_),
+        sequence=np.array(columns[2], np.int64),
+        dims=np.array(columns[3], np.int64),
+    )
 
 
-def _parse_nvtx_text(texts: NsysTexts, text: str, row: int, parsed: NvtxTexts) -> None:
+_Parsed = tuple[int, bool, int, int]
+"""Name, whether an op, sequence number, input sizes: as the columns of NvtxTexts."""
+
+
+def _parse_nvtx_text(texts: NsysTexts, text: str) -> _Parsed:
     by_torch = ", op_id = " in text or ", seq = " in text
     match = _TORCH_TEXT.fullmatch(text) if by_torch else None
     if match is None:
-        parsed.name[row] = texts.intern(text)
-        return
-    parsed.name[row] = texts.intern(match["name"])
-    sequence = match["seq"]
-    parsed.is_op[row] = sequence is not None or _OP_NAME.fullmatch(match["name"]) is not None
-    if sequence is not None and int(sequence) >= 0:
-        parsed.sequence[row] = int(sequence)
-    if match["sizes"] is not None:
-        parsed.dims[row] = texts.intern(match["sizes"])
+        return texts.intern(text), False, ABSENT, ABSENT
+    sequence, sizes = match["seq"], match["sizes"]
+    is_op = sequence is not None or _OP_NAME.fullmatch(match["name"]) is not None
+    return (
+        texts.intern(match["name"]),
+        is_op,
+        int(sequence) if sequence is not None and int(sequence) >= 0 else ABSENT,
+        ABSENT if sizes is None else texts.intern(sizes),
+    )
+
+
+def distinct_rows(*columns: I64) -> tuple[list[tuple[int, ...]], npt.NDArray[np.intp]]:
+    """The distinct combinations of values in columns of one length, and which each row has."""
+    code = np.zeros(columns[0].size, np.int64)
+    for column in columns:
+        if column.size and column.min() != column.max():
+            values, inverse = np.unique(column, return_inverse=True)
+            code = code * values.size + inverse
+    _, first, inverse = np.unique(code, return_index=True, return_inverse=True)
+    return list(zip(*(column[first].tolist() for column in columns), strict=True)), inverse
