@@ -185,16 +185,14 @@ class PyScanner {
 
     nb::list strings() const {
         nb::list texts;
-        const trnscope::StringTable& table = result().strings();
-        for (uint32_t id = 0; id < table.size(); ++id) texts.append(decoded(table[id]));
+        for (std::string_view text : scanner_->strings()) texts.append(decoded(text));
         return texts;
     }
 
     nb::list tracks() const {
         nb::list pairs;
-        const trnscope::StringTable& table = result().tracks();
-        for (uint32_t id = 0; id < table.size(); ++id) {
-            const auto [pid, tid] = trnscope::split_track(table[id]);
+        for (std::string_view track : scanner_->tracks()) {
+            const auto [pid, tid] = trnscope::split_track(track);
             pairs.append(nb::make_tuple(decoded(pid), decoded(tid)));
         }
         return pairs;

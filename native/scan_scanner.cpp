@@ -104,6 +104,16 @@ Scanner::Failure Scanner::failure() const {
     return failure_;
 }
 
+std::vector<std::string_view> Scanner::strings() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return strings_;
+}
+
+std::vector<std::string_view> Scanner::tracks() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return tracks_;
+}
+
 bool Scanner::has_input() const {
     const std::lock_guard<std::mutex> lock(mutex_);
     return is_file_ || closed_ || fed_bytes_ != 0;
@@ -153,6 +163,7 @@ bool Scanner::merge_next(std::unique_lock<std::mutex>* lock) {
     std::unique_ptr<EventColumns> segment = sequencer_.take_segment();
     bytes_scanned_ = piece->window.offset() + piece->window.size();
     lock->lock();
+    publish_texts();
     merging_ = false;
     ++next_merge_;
     done_ = sequencer_.is_finished();
@@ -160,6 +171,17 @@ bool Scanner::merge_next(std::unique_lock<std::mutex>* lock) {
     free_.push_back(std::move(piece));
     changed_.notify_all();
     return true;
+}
+
+// Makes the texts of what was merged known to others. Only by the thread that merges.
+void Scanner::publish_texts() {
+    const auto add_new = [](const StringTable& from, std::vector<std::string_view>* to) {
+        for (auto id = static_cast<uint32_t>(to->size()); id < from.size(); ++id) {
+            to->push_back(from[id]);
+        }
+    };
+    add_new(sequencer_.strings(), &strings_);
+    add_new(sequencer_.tracks(), &tracks_);
 }
 
 // Reads the next window that nobody has claimed; false if there is none for now.

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -49,6 +50,9 @@ class Scanner {
     Failure failure() const;
 
     uint64_t bytes_scanned() const { return bytes_scanned_; }
+    // Texts by id: at least those that the segments handed out so far use. They stay readable.
+    std::vector<std::string_view> strings() const;
+    std::vector<std::string_view> tracks() const;
     bool has_input() const;
     bool is_finished() const;
     // Only once is_finished():
@@ -64,6 +68,7 @@ class Scanner {
     void load(Piece* piece);
     std::unique_ptr<Piece> free_piece();
     void push_fed(bool is_final);
+    void publish_texts();
     void fail(int error_number, const std::string& message);
     bool is_over() const { return stopped_ || done_; }
 
@@ -86,6 +91,8 @@ class Scanner {
     std::map<uint64_t, std::unique_ptr<Piece>> read_;
     std::vector<std::unique_ptr<Piece>> free_;
     std::deque<std::unique_ptr<EventColumns>> ready_;
+    std::vector<std::string_view> strings_;  // of all that was merged
+    std::vector<std::string_view> tracks_;
     Failure failure_;
 
     // A stream: the window being filled, and those that wait for a worker.
