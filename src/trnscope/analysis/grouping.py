@@ -18,8 +18,8 @@ I64 = npt.NDArray[np.int64]
 U32 = npt.NDArray[np.uint32]
 Ints = npt.NDArray[np.integer[Any]]
 
-_DENSE_LIMIT = 1 << 24
-"""Pairs are numbered through a table up to this many, by sorting beyond."""
+_TABLE_PER_ROW = 4
+"""Pairs are numbered through a table of up to this many entries a row, by sorting beyond."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def pair_up(first: Ints, second: Ints) -> Pairs:
         return Pairs(np.empty(0, np.uint32), empty, empty)
     num_second = int(second.max()) + 1
     joined = first.astype(np.int64) * num_second + second.astype(np.int64)
-    if int(first.max() + 1) * num_second <= _DENSE_LIMIT:
+    if (int(first.max()) + 1) * num_second <= _TABLE_PER_ROW * first.size:
         present = np.zeros(int(joined.max()) + 1, np.bool_)
         present[joined] = True
         distinct = np.flatnonzero(present)

@@ -151,6 +151,8 @@ def _stacks(
     trace: Trace, calls: HostCalls, group_by: GroupBy, stack_depth: int | None
 ) -> tuple[U32, _Complete]:
     """For each slice the number of its stack (or its module path), 0 for none."""
+    if group_by is GroupBy.MODULE:
+        stack_depth = None
     paths, path_of = _python_paths(trace)
     path_of = _through_backward(trace, calls, path_of)
     recorded = "call_stack" if group_by is GroupBy.STACK else "module_hierarchy"
@@ -162,9 +164,10 @@ def _stacks(
         )
     texts: dict[tuple[str, ...], int] = {(): 0}
     number = np.zeros(len(paths.parent), np.uint32)
-    for path in np.unique(path_of).tolist():
-        frames = tuple(trace.strings.take(paths.frames(path)))
-        number[path] = texts.setdefault(_detail(frames, group_by, stack_depth), len(texts))
+    read = _FrameReader(trace, group_by)
+    for path in np.unique(path_of[calls.is_call]).tolist():
+        parts = read.parts(paths.frames(path))[:stack_depth]
+        number[path] = texts.setdefault(parts, len(texts))
     detail = number[path_of]
     if attribute is not None:
         ids, inverse = np.unique(attribute.values, return_inverse=True)
@@ -181,11 +184,28 @@ def _stacks(
     return detail, complete
 
 
-def _detail(frames: tuple[str, ...], group_by: GroupBy, stack_depth: int | None) -> tuple[str, ...]:
-    if group_by is GroupBy.STACK:
-        return frames[:stack_depth]
-    modules = [f[len(_MODULE_FRAME) :] for f in frames if f.startswith(_MODULE_FRAME)]
-    return tuple(reversed(modules))
+class _FrameReader:
+    """Turns name ids of frames, innermost first, into what rows show of them."""
+
+    def __init__(self, trace: Trace, group_by: GroupBy) -> None:
+        self._strings = trace.strings
+        self._group_by = group_by
+        self._shown: dict[int, str | None] = {}
+
+    def parts(self, frames: list[int]) -> tuple[str, ...]:
+        """All frames, innermost first; or the modules among them, outermost first."""
+        shown = tuple(text for frame in frames if (text := self._text(frame)) is not None)
+        return shown if self._group_by is GroupBy.STACK else shown[::-1]
+
+    def _text(self, frame: int) -> str | None:
+        if frame not in self._shown:
+            name: str = self._strings[frame]
+            is_module = name.startswith(_MODULE_FRAME)
+            if self._group_by is GroupBy.STACK:
+                self._shown[frame] = name
+            else:
+                self._shown[frame] = name[len(_MODULE_FRAME) :] if is_module else None
+        return self._shown[frame]
 
 
 def _split_recorded(text: str, group_by: GroupBy, stack_depth: int | None) -> tuple[str, ...]:
