@@ -64,6 +64,11 @@ class Recorded:
     records: tuple[CaptureRecord, ...]
 
     @property
+    def traces(self) -> list[Path]:
+        """The trace files."""
+        return [record.trace for record in self.records if record.trace is not None]
+
+    @property
     def record(self) -> CaptureRecord:
         """The only record."""
         assert len(self.records) == 1, self

@@ -19,6 +19,9 @@ from capture_helpers import (
     steps,
 )
 
+import trnscope
+from trnscope.analysis.step_finder import find_steps
+
 pytest.importorskip("torch")
 
 
@@ -176,6 +179,9 @@ def test_a_script_that_ends_early_keeps_its_ending(tmp_path: Path, ending: str, 
     assert recorded.record.num_steps == 3
     assert recorded.record.last_step_cut
     assert recorded.record.reason == "the script ended after 3 of 8 steps"
+    # The step that the end cut is in the trace, and is no step to the analyses.
+    trace = trnscope.open(recorded.traces[0]).traces[0]
+    assert [step.name for step in find_steps(trace).steps] == numbered(3, 3)
 
 
 def test_a_script_that_is_terminated_leaves_what_it_has(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ RECORD = CaptureRecord(
     num_steps=8,
     activities=("CPU",),
     command=("train.py", "--epochs", "1"),
-    overhead=Overhead(150, 100, 8, 5, 10, 20, 30),
+    overhead=Overhead(150, 100, 8, 5, (140, 190), (90, 120), 10, 20, 30),
 )
 
 
@@ -43,6 +43,7 @@ def test_a_record_survives_its_file(tmp_path: Path) -> None:
     document = json.loads(path.read_text())
     assert document["schema"] == 1
     assert document["overhead"]["slowdown_ratio"] == 0.5
+    assert document["overhead"]["slowdown_is_clear"] is True
 
 
 def test_a_compressed_trace_has_the_same_name_of_record() -> None:
@@ -75,6 +76,23 @@ def test_slowdown_is_absent_without_both_step_times() -> None:
     assert Overhead(profiled_step_ns=5).slowdown_ratio is None
     assert Overhead(unprofiled_step_ns=5).slowdown_ratio is None
     assert Overhead(120, 100).slowdown_ratio == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize(
+    ("profiled", "unprofiled", "clear"),
+    [
+        ((150, (140, 190)), (100, (90, 120)), True),
+        ((150, (140, 190)), (100, (90, 151)), False),  # a step without took longer
+        ((150, (99, 190)), (100, (90, 120)), False),  # a recorded step took less
+        ((80, (70, 85)), (100, (90, 120)), False),  # noise, not a gain
+    ],
+)
+def test_a_slowdown_is_clear_only_beyond_the_noise(
+    profiled: tuple[int, tuple[int, int]], unprofiled: tuple[int, tuple[int, int]], clear: bool
+) -> None:
+    overhead = Overhead(profiled[0], unprofiled[0], 8, 5, profiled[1], unprofiled[1])
+    assert overhead.slowdown_is_clear is clear
+    assert Overhead(5, 4).slowdown_is_clear is None
 
 
 def test_settings_survive_the_environment() -> None:

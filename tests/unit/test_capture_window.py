@@ -150,6 +150,8 @@ def test_overhead_compares_with_the_steps_after_and_leaves_out_start_and_stop() 
     assert overhead.profiled_step_ns == 130 * MS
     assert overhead.unprofiled_step_ns == 100 * MS
     assert (overhead.num_profiled_steps, overhead.num_unprofiled_steps) == (3, 5)
+    assert overhead.profiled_range_ns == (120 * MS, 150 * MS)
+    assert overhead.unprofiled_range_ns == (96 * MS, 104 * MS)
     assert overhead.slowdown_ratio == pytest.approx(0.3)
     assert overhead.start_ns == 10 * MS
     assert overhead.stop_ns == 20 * MS

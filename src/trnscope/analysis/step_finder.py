@@ -178,7 +178,7 @@ def _on_threads(trace: Trace, kinds: tuple[SliceKind, ...]) -> U32:
 def _matching(trace: Trace, ids: U32, wanted: Callable[[str], bool]) -> list[_Range]:
     """The slices whose name is wanted, by start."""
     slices = trace.slices
-    found = slices_named(trace, ids, wanted)
+    found = _finished(trace, slices_named(trace, ids, wanted))
     found = found[np.lexsort((found, -slices.dur_ns[found], slices.start_ns[found]))]
     return [
         _Range(track, start, dur, name)
@@ -190,6 +190,17 @@ def _matching(trace: Trace, ids: U32, wanted: Callable[[str], bool]) -> list[_Ra
             strict=True,
         )
     ]
+
+
+def _finished(trace: Trace, ids: U32) -> U32:
+    """Without the ranges that were open when recording stopped: the last one of a track may be.
+
+    The exporter lets such a range run until it wrote it and says ``"finished": false``.
+    """
+    by_start = ids[np.argsort(trace.slices.start_ns[ids], kind="stable")]
+    last = dict(zip(trace.slices.track[by_start].tolist(), by_start.tolist(), strict=True))
+    cut = [row for row in last.values() if trace.args(row).get("finished") is False]
+    return ids[~np.isin(ids, cut)]
 
 
 def _by_track(ranges: list[_Range]) -> list[tuple[int, list[_Range]]]:

@@ -30,6 +30,10 @@ class Overhead:
     unprofiled_step_ns: int | None = None
     num_profiled_steps: int = 0
     num_unprofiled_steps: int = 0
+    profiled_range_ns: tuple[int, int] | None = None
+    """The shortest and the longest recorded step."""
+    unprofiled_range_ns: tuple[int, int] | None = None
+    """The same over the steps compared with."""
     start_ns: int | None = None
     stop_ns: int | None = None
     export_ns: int | None = None
@@ -40,6 +44,27 @@ class Overhead:
         if self.profiled_step_ns is None or not self.unprofiled_step_ns:
             return None
         return self.profiled_step_ns / self.unprofiled_step_ns - 1.0
+
+    @property
+    def slowdown_is_clear(self) -> bool | None:
+        """Whether the slowdown stands out from how much steps vary by themselves.
+
+        It does when the median recorded step took longer than every step without recording,
+        and the median step without took less than every recorded one.
+        """
+        if self.profiled_range_ns is None or self.unprofiled_range_ns is None:
+            return None
+        if self.profiled_step_ns is None or self.unprofiled_step_ns is None:
+            return None
+        return (
+            self.profiled_step_ns > self.unprofiled_range_ns[1]
+            and self.unprofiled_step_ns < self.profiled_range_ns[0]
+        )
+
+
+def range_ns(durations: Sequence[int]) -> tuple[int, int] | None:
+    """The least and the greatest, or None for no durations."""
+    return (min(durations), max(durations)) if durations else None
 
 
 def median_ns(durations: Sequence[int]) -> int | None:
@@ -82,6 +107,7 @@ class CaptureRecord:
         document: dict[str, Any] = {"schema": SCHEMA, **asdict(self)}
         document["trace"] = None if self.trace is None else self.trace.name
         document["overhead"]["slowdown_ratio"] = self.overhead.slowdown_ratio
+        document["overhead"]["slowdown_is_clear"] = self.overhead.slowdown_is_clear
         return document
 
     @staticmethod
@@ -89,7 +115,7 @@ class CaptureRecord:
         """Read :meth:`to_json`'s document, found in ``folder``; unknown members are ignored."""
         values = _known(CaptureRecord, document)
         values["trace"] = None if values.get("trace") is None else folder / values["trace"]
-        values["overhead"] = Overhead(**_known(Overhead, values.get("overhead", {})))
+        values["overhead"] = _overhead(values.get("overhead", {}))
         for name in ("activities", "command"):
             values[name] = tuple(values.get(name, ()))
         return CaptureRecord(**values)
@@ -115,6 +141,13 @@ class CaptureRecord:
                 path, f"written by version {document['schema']}", hint="update trnscope"
             )
         return CaptureRecord.from_json(document, path.parent)
+
+
+def _overhead(document: dict[str, Any]) -> Overhead:
+    values = _known(Overhead, document)
+    for name in ("profiled_range_ns", "unprofiled_range_ns"):
+        values[name] = None if values.get(name) is None else tuple(values[name])
+    return Overhead(**values)
 
 
 def _known(kind: type, document: dict[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from enum import Enum, auto
 from typing import Protocol
 
 from trnscope.capture.options import CaptureSettings, StepsBy
-from trnscope.capture.record import Overhead, median_ns
+from trnscope.capture.record import Overhead, median_ns, range_ns
 
 NS_PER_S = 1_000_000_000
 
@@ -125,6 +125,8 @@ class Window:
             unprofiled_step_ns=median_ns(unprofiled),
             num_profiled_steps=len(self._profiled),
             num_unprofiled_steps=len(unprofiled),
+            profiled_range_ns=range_ns(self._profiled),
+            unprofiled_range_ns=range_ns(unprofiled),
             start_ns=None if self.first_step is None else self._start_ns,
             stop_ns=self._stop_ns,
             export_ns=self._export_ns,
