@@ -18,7 +18,7 @@ from trnscope.cli.main import run
 REPO = make_docs.REPO
 DOCS = make_docs.DOCS
 HAND_WRITTEN = make_docs.pages()
-ALL_PAGES = [*HAND_WRITTEN, make_docs.REFERENCE, *REPO.glob("*.md")]
+ALL_PAGES = sorted({*HAND_WRITTEN, make_docs.REFERENCE, *REPO.glob("*.md")})
 COMMANDS = [command.callback.__name__ for command in app.registered_commands if command.callback]
 
 _LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)[^)]*\)")
@@ -85,29 +85,28 @@ def test_every_command_is_shown_in_a_page(command: str) -> None:
     assert f"trnscope {command}" in pages
 
 
-def figures_of(document: Any) -> set[str]:
-    """Keys that carry a figure with a unit, anywhere in a document."""
+def members_of(document: Any) -> set[str]:
+    """Every member's name, anywhere in a document."""
     if isinstance(document, list):
-        return set().union(*map(figures_of, document)) if document else set()
+        return set().union(*map(members_of, document)) if document else set()
     if not isinstance(document, dict):
         return set()
-    own = {key for key in document if key.endswith(("_ns", "_ratio", "_bytes"))}
-    return own.union(*map(figures_of, document.values()))
+    return set(document).union(*map(members_of, document.values()))
 
 
+@pytest.mark.parametrize("trace", ["small.json", "cut.json"])
 @pytest.mark.parametrize(
     "command",
     ["summary", "breakdown", "steps", "ops", "kernels", "overlap", "launch", "memory", "health"],
 )
-def test_every_figure_of_a_document_is_explained(
-    command: str, capsys: pytest.CaptureFixture[str]
+def test_every_member_of_a_document_is_explained(
+    command: str, trace: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run([command, str(DOCS / "examples" / "small.json"), "--json"]) == 0
-    figures = figures_of(json.loads(capsys.readouterr().out))
-    metrics = "\n".join(
-        page.read_text(encoding="utf-8") for page in (DOCS / "metrics").glob("*.md")
-    )
-    assert {figure for figure in figures if f"`{figure}`" not in metrics} == set()
+    assert run([command, str(DOCS / "examples" / trace), "--json"]) == 0
+    members = members_of(json.loads(capsys.readouterr().out))
+    page = (DOCS / "reference" / "json.md").read_text(encoding="utf-8")
+    assert {member for member in members if f"`{member}`" not in page} == set()
+    assert f"\n## {command}\n" in page
 
 
 def test_sources_name_only_pages_that_exist() -> None:

@@ -50,7 +50,7 @@ def test_run_reports_where_the_steps_went(script: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "arguments ['0', '--steps', 'x']" in done.stdout
-    assert "3 steps of 12 seen (optimizer steps)" in done.stdout
+    assert "3 steps, 2 to 4, each ended by the optimizer's step" in done.stdout
     assert "Each step, by what its host thread did (no device work recorded)" in done.stdout
     assert "Of a step of " in done.stdout
     assert "aten::" in done.stdout

@@ -34,7 +34,7 @@ def test_names_the_two_largest_parts_and_their_denominator() -> None:
     )
     assert where_time_goes(Breakdown(BreakdownBasis.DEVICE, rows), incomplete=False) == (
         "Of a step of 10.000 µs (mean of 2 steps on cuda:0), 60.0 % went to waiting for the "
-        "host to launch work and 30.0 % went to kernels computing."
+        "host to launch work and 30.0 % to kernels computing."
     )
 
 

@@ -20,15 +20,14 @@ from trnscope.report.breakdown import breakdown_lines
 from trnscope.report.marks import view_of
 from trnscope.report.ops import ops_lines
 from trnscope.report.sentence import busiest_op_line, sentence_line
-from trnscope.report.text import plural
 from trnscope.report.view import View, note, title, warning
 from trnscope.store.profile import Profile
 
 OPS_SHOWN = 10
 _STEP_KINDS = {
-    "optimizer": "optimizer steps",
-    "forward": "forward calls",
-    "time": "no steps seen: a window of time",
+    "optimizer": "each ended by the optimizer's step",
+    "forward": "each a forward call",
+    "time": "a window of time, no steps",
 }
 
 
@@ -108,24 +107,34 @@ def _recorded(record: CaptureRecord) -> Iterator[Text]:
     if record.trace is None:
         yield note(f"{who}: nothing recorded ({record.reason})")
         return
-    kind = _STEP_KINDS.get(record.steps_by or "", record.steps_by or "steps")
-    what = f"{plural(record.num_steps, 'step')} of {record.num_steps_seen} seen ({kind})"
-    if record.first_step is not None and record.num_steps:
-        what += f", from step {record.first_step} on; the ones before are warm-up"
-    yield Text(f"{who}: {what if record.steps_by != 'time' else kind}")
+    yield Text(f"{who}: {_steps(record)}")
     if record.last_step_cut:
         yield warning("The recording ends inside a step; that step is not in the figures per step.")
     if record.reason is not None:
         yield warning(record.reason)
 
 
+def _steps(record: CaptureRecord) -> str:
+    kind = _STEP_KINDS.get(record.steps_by or "", "")
+    if record.first_step is None or not record.num_steps:
+        return kind or "no whole step"
+    if record.num_steps == 1:
+        return f"step {record.first_step}, {kind}; the ones before it are warm-up"
+    last = record.first_step + record.num_steps - 1
+    return (
+        f"{record.num_steps} steps, {record.first_step} to {last}, {kind}; "
+        "the ones before are warm-up"
+    )
+
+
 def _cost(overhead: Overhead) -> Iterator[Text]:
     slowdown = overhead.slowdown_ratio
-    if slowdown is None or overhead.profiled_step_ns is None:
+    if slowdown is None:
         yield note("Cost of recording: not measured, no step ran without it to compare with.")
         return
     yield note(
         f"Cost of recording: a recorded step took {format_ns(overhead.profiled_step_ns)}, one "
-        f"without {format_ns(overhead.unprofiled_step_ns)} ({format_ratio(slowdown)} more; medians "
+        f"without {format_ns(overhead.unprofiled_step_ns)} ({format_ratio(abs(slowdown))} "
+        f"{'more' if slowdown >= 0 else 'less'}; medians "
         f"of {overhead.num_profiled_steps} and {overhead.num_unprofiled_steps} steps)."
     )

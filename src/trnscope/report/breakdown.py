@@ -42,6 +42,7 @@ def _totals(result: Breakdown) -> Table:
     """All rows added, one part a line, the largest first."""
     whole = sum(row.duration_ns for row in result.rows)
     count = len(result.rows)
+    parts = [p for p in result.totals() if p.duration_ns or result.basis is BreakdownBasis.DEVICE]
     rows = [
         [
             part_name(part.key),
@@ -49,7 +50,7 @@ def _totals(result: Breakdown) -> Table:
             format_ns(part.duration_ns // count),
             format_ratio(ratio(part.duration_ns, whole)),
         ]
-        for part in sorted(result.totals(), key=_largest_first)
+        for part in sorted(parts, key=_largest_first)
     ]
     rows.append(["step", format_ns(whole), format_ns(whole // count), format_ratio(1.0)])
     return Table("part", [Column("total"), Column("mean"), Column("of step time")], rows)

@@ -15,9 +15,7 @@ from trnscope.report.view import warning
 
 def exported_lines(files: tuple[ExportedFile, ...]) -> Iterator[Text]:
     """One row a file; says where arguments could not be carried over."""
-    rows = [
-        [str(file.path), f"{file.num_rows:,}", format_bytes(file.size_bytes)] for file in files
-    ]
+    rows = [[str(file.path), f"{file.num_rows:,}", format_bytes(file.size_bytes)] for file in files]
     yield from Table("file", [Column("rows or events"), Column("size")], rows).lines(None)
     left_out = sum(file.num_args_left_out for file in files)
     if left_out:

@@ -18,8 +18,6 @@ _COLUMNS = (
     Column("sum"),
     Column("%"),
     Column("mean"),
-    Column("median"),
-    Column("95 %"),
     Column("longest"),
 )
 
@@ -35,6 +33,7 @@ def kernels_lines(result: KernelsTable, view: View) -> Iterator[Text]:
     yield from cut_note(view, len(result.rows), "row")
     yield note(f"%: of the {format_ns(result.sum_ns)} of all device work, added")
     yield note(f"Devices were busy for {format_ns(result.busy_ns)}: overlapping work counted once")
+    yield note("Percentiles, streams and launch configurations of each row: --json")
 
 
 def _row(row: KernelRow) -> list[str]:
@@ -46,7 +45,5 @@ def _row(row: KernelRow) -> list[str]:
         format_ns(row.sum_ns),
         NOT_RECORDED if share is None else format_ratio(share),
         format_ns(row.mean_ns),
-        format_ns(row.p50_ns),
-        format_ns(row.p95_ns),
         format_ns(row.max_ns),
     ]

@@ -56,9 +56,9 @@ def where_time_goes(split: Breakdown, *, incomplete: bool, simulated: bool = Fal
         part for part in parts[1:2] if (ratio(part.duration_ns, whole) or 0) > _SECOND_WORTH_NAMING
     ]
     shares = " and ".join(
-        f"{format_ratio(ratio(part.duration_ns, whole))} went to "
+        f"{format_ratio(ratio(part.duration_ns, whole))} {'' if at else 'went '}to "
         f"{phrases.get(part.key, part.key.replace('_', ' '))}"
-        for part in named
+        for at, part in enumerate(named)
     )
     prefix = "In the part of the trace that could be read: of" if incomplete else "Of"
     suffix = " Device times are simulated." if simulated else ""
