@@ -179,7 +179,8 @@ class PyScanner {
         while (wait([&] { return scanner_->next_segment(&events); }) == Scanner::Wait::kAgain) {
         }
         if (events) {
-            return nb::cast(new Segment(std::move(events), is_text_), nb::rv_policy::take_ownership);
+            return nb::cast(new Segment(std::move(events), is_text_),
+                            nb::rv_policy::take_ownership);
         }
         raise_failure();
         return nb::none();

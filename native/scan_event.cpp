@@ -1,5 +1,7 @@
 #include "scan_event.h"
 
+#include <cstring>
+
 #include "scan_number.h"
 
 namespace trnscope {
@@ -39,10 +41,15 @@ std::pair<std::string_view, std::string_view> split_track(std::string_view track
 }
 
 EventParser::EventParser(const ArgKeys& arg_keys, Batch* batch)
-    : arg_keys_(arg_keys), batch_(batch), args_(arg_keys.size()), has_arg_(arg_keys.size(), 0) {}
+    : arg_keys_(arg_keys), batch_(batch), args_(arg_keys.size()), has_arg_(arg_keys.size(), 0) {
+    last_category_id_ = strings_.intern({kNothing, 0});
+}
 
 void EventParser::finish_batch() {
-    strings_.take(&batch_->strings, &batch_->string_table);
+    if (strings_.take(&batch_->strings, &batch_->string_table)) {
+        last_category_.clear();
+        last_category_id_ = strings_.intern({kNothing, 0});
+    }
     if (tracks_.take(&batch_->tracks, &batch_->track_table)) track_memo_.fill({});
 }
 
@@ -70,45 +77,65 @@ ScanStatus EventParser::scan_other(const Span& span, const char* p) {
     return failed(values_.failed_at(), values_.failure());
 }
 
-const char* EventParser::scan_members(const char* p) {
-    p = skip_space(p + 1);
-    while (*p != '}') {
-        p = scan_member(p);
-        if (p == nullptr) return nullptr;
-        p = values_.separator(p, '}');
-        if (p == nullptr) return nullptr;
+// Moves *p from an opening brace or the end of a member to the value of the next member.
+// `code_of` maps a key to what keys->code() then tells.
+template <typename CodeOf>
+inline EventParser::Next EventParser::next_member(const char** p, KeyPredictor* keys,
+                                                  CodeOf code_of) {
+    const char* const begin = *p;
+    member_ = begin;
+    if (keys->follow(p)) {
+        *p = skip_space(*p);
+        return Next::kMember;
     }
-    return p + 1;
+    const char* q = *begin == '{' ? skip_space(begin + 1) : values_.separator(begin, '}');
+    if (q == nullptr) return Next::kFailed;
+    if (*q == '}') {
+        *p = q + 1;
+        return Next::kEnd;
+    }
+    Value key;
+    if (*q != '"') return values_.fail(q), Next::kFailed;
+    if ((q = values_.string(q, &key)) == nullptr) return Next::kFailed;
+    if ((q = values_.colon(q)) == nullptr) return Next::kFailed;
+    const auto length = static_cast<size_t>(q - begin);
+    // Damaged text must be read again each time, so that it is counted.
+    keys->learn({begin, length}, !values_.damage().any(), key.text(), code_of(key));
+    *p = q;
+    return Next::kMember;
 }
 
-const char* EventParser::scan_member(const char* p) {
-    const char* const key = p;
-    if (*p != '"') return values_.fail(p);
-    Field name;
-    p = read_key(p, &name);
-    if (p == nullptr || (p = values_.colon(p)) == nullptr) return nullptr;
+const char* EventParser::scan_members(const char* p) {
+    field_keys_.reset();
+    for (;;) {
+        const Next next =
+            next_member(&p, &field_keys_, [this](const Value& key) { return field_code(key); });
+        if (next != Next::kMember) return next == Next::kEnd ? p : nullptr;
+        p = scan_field(static_cast<Field>(field_keys_.code()), p);
+        if (p == nullptr) return nullptr;
+    }
+}
+
+uint32_t EventParser::field_code(const Value& key) {
+    if (!(key.notes & kNoteEscaped)) return static_cast<uint32_t>(field_of(key.text()));
+    decode_string(key.text(), &scratch_);
+    return static_cast<uint32_t>(field_of(scratch_));
+}
+
+// The value at p of a member of the event.
+const char* EventParser::scan_field(Field name, const char* p) {
     Value ignored;
     if (name == Field::kOther) return values_.value(p, &ignored);
     const uint32_t bit = uint32_t{1} << static_cast<unsigned>(name);
-    if (fields_seen_ & bit) values_.damage().note(DamageKind::kDuplicateKey, key);
+    if (fields_seen_ & bit) note_duplicate();
     fields_seen_ |= bit;
     Value* const value = &fields_[static_cast<size_t>(name)];
     if (name == Field::kArgs) return scan_args(p, value);
     return values_.value(p, value);
 }
 
-// The key whose quote is at p; returns the position after it.
-const char* EventParser::read_key(const char* p, Field* field) {
-    size_t length;
-    *field = field_at(p + 1, &length);
-    if (*field != Field::kOther) return p + length + 2;
-    Value key;
-    p = values_.string(p, &key);
-    if (p != nullptr && (key.notes & kNoteEscaped)) {
-        decode_string(key.text(), &scratch_);
-        *field = field_of(scratch_);
-    }
-    return p;
+void EventParser::note_duplicate() {
+    values_.damage().note(DamageKind::kDuplicateKey, std::strchr(member_, '"'));
 }
 
 void EventParser::clear_args() {
@@ -120,37 +147,32 @@ const char* EventParser::scan_args(const char* p, Value* args) {
     clear_args();
     if (*p != '{') return values_.value(p, args);
     const char* const begin = p;
-    p = skip_space(p + 1);
-    while (*p != '}') {
-        p = scan_arg(p);
-        if (p == nullptr) return nullptr;
-        p = values_.separator(p, '}');
+    args_keys_.reset();
+    for (;;) {
+        const Next next =
+            next_member(&p, &args_keys_, [this](const Value& key) { return find_arg(key); });
+        if (next == Next::kFailed) return nullptr;
+        if (next == Next::kEnd) break;
+        p = scan_arg(args_keys_.code(), p);
         if (p == nullptr) return nullptr;
     }
-    ++p;
     *args = {begin, static_cast<uint32_t>(p - begin), ValueKind::kObject, 0};
     return p;
 }
 
-const char* EventParser::scan_arg(const char* p) {
-    const char* const quote = p;
-    if (*p != '"') return values_.fail(p);
-    Value key;
-    p = values_.string(p, &key);
-    if (p == nullptr || (p = values_.colon(p)) == nullptr) return nullptr;
+// The value at p of a member of args, which is the k-th requested key or none of them.
+const char* EventParser::scan_arg(uint32_t k, const char* p) {
     Value value;
-    p = values_.value(p, &value);
-    if (p == nullptr) return nullptr;
-    const uint32_t k = find_arg(key);
-    if (k == ArgKeys::kNone) return p;
+    const char* const after = values_.value(p, &value);
+    if (k == ArgKeys::kNone || after == nullptr) return after;
     if (has_arg_[k]) {
-        values_.damage().note(DamageKind::kDuplicateKey, quote);
+        note_duplicate();
     } else {
         has_arg_[k] = 1;
         args_seen_.push_back(k);
     }
     args_[k] = value;
-    return p;
+    return after;
 }
 
 uint32_t EventParser::find_arg(const Value& key) {
@@ -192,7 +214,7 @@ void EventParser::add_row() {
     const Value& args = field(Field::kArgs);
     const bool has_args = args.kind != ValueKind::kAbsent;
     const uint32_t quotes = args.kind == ValueKind::kString ? 2 : 0;
-    events.category.push_back(intern(field(Field::kCat)));
+    events.category.push_back(category_of(field(Field::kCat)));
     events.name.push_back(intern(field(Field::kName)));
     events.track.push_back(track_of(field(Field::kPid), field(Field::kTid)));
     events.ts_ns.push_back(ts_ns);
@@ -268,6 +290,18 @@ uint64_t EventParser::number_or_hash(const Value& value) {
     return stable_hash(text);
 }
 
+// Most events have the category of the one before.
+uint32_t EventParser::category_of(const Value& category) {
+    const bool is_plain = category.kind == ValueKind::kString && category.notes == 0;
+    if (is_plain && category.text() == last_category_) return strings_.use(last_category_id_);
+    const uint32_t id = intern(category);
+    if (is_plain) {
+        last_category_ = category.text();
+        last_category_id_ = id;
+    }
+    return id;
+}
+
 uint32_t EventParser::track_of(const Value& pid, const Value& tid) {
     TrackMemo* memo = nullptr;
     uint64_t pid_word = 0;
@@ -340,7 +374,7 @@ std::string_view EventParser::text_of(const Value& value, std::string* scratch) 
         decode_string(value.text(), scratch);
         return padded(scratch);
     }
-    if (is_ascii(value.text())) return value.text();
+    if (!values_.saw_non_ascii()) return value.text();
     sanitize_utf8(value.text(), scratch);
     return padded(scratch);
 }

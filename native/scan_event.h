@@ -9,6 +9,7 @@
 
 #include "scan_columns.h"
 #include "scan_keys.h"
+#include "scan_predict.h"
 #include "scan_value.h"
 
 namespace trnscope {
@@ -62,10 +63,14 @@ class EventParser {
     ScanStatus failed(const char* at, ScanStatus status);
 
     const char* scan_members(const char* p);
-    const char* scan_member(const char* p);
-    const char* read_key(const char* p, Field* field);
+    enum class Next : uint8_t { kMember, kEnd, kFailed };
+    template <typename CodeOf>
+    Next next_member(const char** p, KeyPredictor* keys, CodeOf code_of);
+    uint32_t field_code(const Value& key);
+    const char* scan_field(Field name, const char* p);
+    void note_duplicate();
     const char* scan_args(const char* p, Value* args);
-    const char* scan_arg(const char* p);
+    const char* scan_arg(uint32_t k, const char* p);
     uint32_t find_arg(const Value& key);
     void clear_args();
 
@@ -76,6 +81,7 @@ class EventParser {
     uint64_t number_or_hash(const Value& value);
     uint8_t ph_of();
     bool is_text(Field field, char expected);
+    uint32_t category_of(const Value& category);
     uint32_t track_of(const Value& pid, const Value& tid);
     void add_attributes(uint32_t row);
     void add_attribute(uint32_t row, uint32_t k, const Value& value);
@@ -91,12 +97,17 @@ class EventParser {
     LocalInterner strings_;
     LocalInterner tracks_;
     std::array<TrackMemo, 256> track_memo_{};
+    std::string last_category_;
+    uint32_t last_category_id_;
 
     Span span_{};
     ValueScanner values_;
     const char* end_ = nullptr;
     const char* failed_at_ = nullptr;
 
+    KeyPredictor field_keys_{static_cast<uint32_t>(Field::kOther)};
+    KeyPredictor args_keys_{ArgKeys::kNone};
+    const char* member_ = nullptr;  // text before the value that is being read, at its beginning
     std::array<Value, kNumFields> fields_{};
     uint32_t fields_seen_ = 0;
     std::vector<Value> args_;  // by requested key, for those in args_seen_

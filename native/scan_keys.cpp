@@ -5,90 +5,16 @@
 namespace trnscope {
 namespace {
 
-// A key of at most 4 characters with its closing quote, as load_u64 reads it.
-constexpr uint64_t quoted(const char* key) {
-    uint64_t word = 0;
-    unsigned shift = 0;
-    for (; *key != '\0'; ++key, shift += 8) {
-        word |= static_cast<uint64_t>(static_cast<unsigned char>(*key)) << shift;
-    }
-    return word | uint64_t{'"'} << shift;
-}
-
-constexpr uint64_t low_bytes(uint64_t word, unsigned n) {
-    return word & ((uint64_t{1} << (8 * n)) - 1);
-}
-
-Field field_of_2(uint64_t word) {
-    switch (low_bytes(word, 3)) {
-        case quoted("ph"):
-            return Field::kPh;
-        case quoted("ts"):
-            return Field::kTs;
-        case quoted("id"):
-            return Field::kId;
-        case quoted("bp"):
-            return Field::kBp;
-        default:
-            return Field::kOther;
-    }
-}
-
-Field field_of_3(uint64_t word) {
-    switch (low_bytes(word, 4)) {
-        case quoted("cat"):
-            return Field::kCat;
-        case quoted("pid"):
-            return Field::kPid;
-        case quoted("tid"):
-            return Field::kTid;
-        case quoted("dur"):
-            return Field::kDur;
-        case quoted("id2"):
-            return Field::kId2;
-        default:
-            return Field::kOther;
-    }
-}
-
-Field field_of_4(uint64_t word) {
-    switch (low_bytes(word, 5)) {
-        case quoted("name"):
-            return Field::kName;
-        case quoted("args"):
-            return Field::kArgs;
-        default:
-            return Field::kOther;
-    }
-}
+constexpr std::array<std::string_view, kNumFields> kFieldKeys = {
+    "ph", "cat", "name", "pid", "tid", "ts", "dur", "id", "id2", "bp", "s", "args"};
 
 }  // namespace
 
-Field field_at(const char* p, size_t* length) {
-    const uint64_t word = load_u64(p);
-    if (p[1] == '"') {
-        *length = 1;
-        return *p == 's' ? Field::kS : Field::kOther;
-    }
-    if (p[2] == '"') {
-        *length = 2;
-        return field_of_2(word);
-    }
-    if (p[3] == '"') {
-        *length = 3;
-        return field_of_3(word);
-    }
-    *length = 4;
-    return field_of_4(word);
-}
-
 Field field_of(std::string_view key) {
-    std::string quoted_key(key);
-    quoted_key += '"';
-    quoted_key.append(kPadding, '\0');
-    size_t length;
-    const Field field = field_at(quoted_key.data(), &length);
-    return length == key.size() ? field : Field::kOther;
+    for (size_t i = 0; i < kNumFields; ++i) {
+        if (kFieldKeys[i] == key) return static_cast<Field>(i);
+    }
+    return Field::kOther;
 }
 
 ArgKeys::ArgKeys(std::vector<ArgKey> keys) : keys_(std::move(keys)), next_(keys_.size(), kNone) {

@@ -29,10 +29,6 @@ constexpr size_t kNumFields = 12;
 
 Field field_of(std::string_view key);
 
-// A field whose key starts at p (after the opening quote) and is spelled without escapes;
-// `*length` gets the key's length. kOther where it is another key.
-Field field_at(const char* p, size_t* length);
-
 struct ArgKey {
     std::string key;
     bool is_text;

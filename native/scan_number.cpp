@@ -21,6 +21,35 @@ bool is_digit(char c) {
     return static_cast<unsigned char>(c - '0') < 10;
 }
 
+// The value of 8 digits, read as load_u64 does; false if they are not all digits.
+bool eight_digits(uint64_t word, uint64_t* value) {
+    constexpr uint64_t kZeros = 0x3030303030303030ull;
+    constexpr uint64_t kHighHalves = 0xF0F0F0F0F0F0F0F0ull;
+    const uint64_t carried = word + 0x0606060606060606ull;
+    if ((word & kHighHalves) != kZeros || (carried & kHighHalves) != kZeros) return false;
+    word -= kZeros;
+    word = word * 10 + (word >> 8);  // pairs, in every second byte
+    const uint64_t low = (word & 0x000000FF000000FFull) * 0x000F424000000064ull;
+    const uint64_t high = ((word >> 16) & 0x000000FF000000FFull) * 0x0000271000000001ull;
+    *value = (low + high) >> 32;
+    return true;
+}
+
+// The value of the digits that text begins with, at most `limit`; returns how many they are.
+size_t plain_digits(std::string_view text, size_t limit, uint64_t* value) {
+    const size_t size = text.size() < limit ? text.size() : limit;
+    size_t i = 0;
+    uint64_t eight;
+    *value = 0;
+    for (; i + 8 <= size && eight_digits(load_u64(text.data() + i), &eight); i += 8) {
+        *value = *value * 100'000'000 + eight;
+    }
+    for (; i < size && is_digit(text[i]); ++i) {
+        *value = *value * 10 + static_cast<uint64_t>(text[i] - '0');
+    }
+    return i;
+}
+
 // 0.d1d2d3... * 10^point, with d1 not zero; no digits at all for zero.
 struct Decimal {
     bool negative = false;
@@ -180,42 +209,31 @@ const char* scan_number(const char* p, const char** stop) {
 }
 
 bool to_ns(std::string_view text, int64_t* ns) {
-    constexpr size_t kFastDigits = 16;
-    constexpr int64_t kFastLimit = 9'000'000'000'000'000;  // times 1000 it fits
-    constexpr std::array<int64_t, 4> kScale = {1000, 100, 10, 1};
-    int64_t value = 0;
-    size_t i = 0;
-    for (; i < text.size() && is_digit(text[i]); ++i) {
-        if (i == kFastDigits) return decimal_to_ns(text, ns);
-        value = value * 10 + (text[i] - '0');
-    }
-    if (i == 0 || value >= kFastLimit) return decimal_to_ns(text, ns);
+    constexpr size_t kMaxWhole = 16;
+    constexpr uint64_t kLimit = 9'000'000'000'000'000;  // times 1000 it fits
+    constexpr std::array<uint64_t, 4> kScale = {1000, 100, 10, 1};
+    uint64_t value;
+    const size_t num_whole = plain_digits(text, kMaxWhole, &value);
+    if (num_whole == 0 || value >= kLimit) return decimal_to_ns(text, ns);
+    size_t i = num_whole;
     size_t num_decimals = 0;
     if (i < text.size() && text[i] == '.') {
         for (++i; i < text.size() && num_decimals < 3 && is_digit(text[i]); ++i, ++num_decimals) {
-            value = value * 10 + (text[i] - '0');
+            value = value * 10 + static_cast<uint64_t>(text[i] - '0');
         }
     }
     if (i != text.size()) return decimal_to_ns(text, ns);
-    *ns = value * kScale[num_decimals];
+    *ns = static_cast<int64_t>(value * kScale[num_decimals]);
     return true;
 }
 
 bool to_integer(std::string_view text, uint64_t* bits, bool* negative) {
-    constexpr size_t kFastDigits = 19;
-    uint64_t value = 0;
-    size_t i = 0;
-    for (; i < text.size() && i < kFastDigits && is_digit(text[i]); ++i) {
-        value = value * 10 + static_cast<uint64_t>(text[i] - '0');
-    }
-    if (i == text.size() && i > 0) {
-        *bits = value;
-        *negative = false;
-        return true;
-    }
+    constexpr size_t kMaxDigits = 19;
+    *negative = false;
+    const size_t num_digits = plain_digits(text, kMaxDigits, bits);
+    if (num_digits == text.size() && num_digits > 0) return true;
     text = trim(text);
     if (text.size() > 2 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X')) {
-        *negative = false;
         return hex_to_u64(text.substr(2), bits);
     }
     return decimal_to_integer(text, bits, negative);

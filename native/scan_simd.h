@@ -106,6 +106,22 @@ inline const char* skip_space(const char* p) {
     }
 }
 
+// First byte from p on that is no decimal digit.
+inline const char* skip_digits(const char* p) {
+#ifdef TRNSCOPE_SSE2
+    for (;; p += 16) {
+        const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+        const __m128i value = _mm_sub_epi8(bytes, _mm_set1_epi8('0'));
+        const __m128i digit = _mm_cmpeq_epi8(_mm_min_epu8(value, _mm_set1_epi8(9)), value);
+        const uint32_t mask = static_cast<uint32_t>(_mm_movemask_epi8(digit)) ^ 0xFFFFu;
+        if (mask != 0) return p + detail::first_in(mask);
+    }
+#else
+    while (static_cast<unsigned char>(*p - '0') < 10) ++p;
+    return p;
+#endif
+}
+
 // First byte from p on that is a quote, a backslash, a control character or not ASCII.
 inline const char* find_special(const char* p) {
     for (;; p += detail::kStride) {

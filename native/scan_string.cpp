@@ -169,6 +169,7 @@ Unit check_escape(const char* p, const char* end, uint8_t* notes, EventDamage* d
 
 Unit check_utf8(const char* p, const char* end, uint8_t* notes, EventDamage* damage) {
     const Unit unit = read_utf8(p, end);
+    *notes |= kNoteNonAscii;
     if (unit.step == Step::kBad) {
         *notes |= kNoteInvalidUtf8;
         damage->note(DamageKind::kInvalidUtf8, p);
@@ -215,12 +216,6 @@ void sanitize_utf8(std::string_view text, std::string* out) {
     const char* p = text.data();
     const char* const end = p + text.size();
     while (p < end) p += append_character(p, end, out);
-}
-
-bool is_ascii(std::string_view text) {
-    uint8_t all = 0;
-    for (const char c : text) all |= static_cast<uint8_t>(c);
-    return all < 0x80;
 }
 
 size_t find_bad_escape(std::string_view content) {

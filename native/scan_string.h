@@ -14,6 +14,7 @@ enum StringNote : uint8_t {
     kNoteEscaped = 1,      // has backslashes
     kNoteBadEscape = 2,    // has backslashes that begin no escape
     kNoteInvalidUtf8 = 4,  // has bytes that are not UTF-8
+    kNoteNonAscii = 8,     // has bytes that are not ASCII
 };
 
 // Ends of strings beyond the fast case; see string_end.
@@ -33,8 +34,6 @@ void decode_string(std::string_view content, std::string* out);
 
 // Replaces what is not UTF-8 by U+FFFD.
 void sanitize_utf8(std::string_view text, std::string* out);
-
-bool is_ascii(std::string_view text);
 
 // Position of the first backslash that begins no escape, or npos.
 size_t find_bad_escape(std::string_view content);

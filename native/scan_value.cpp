@@ -19,9 +19,9 @@ Value whole(const char* begin, const char* end, ValueKind kind) {
 
 }  // namespace
 
-const char* ValueScanner::value(const char* p, Value* value) {
+// The value at p, which is neither a string nor a plain number.
+const char* ValueScanner::other_value(const char* p, Value* value) {
     const char c = *p;
-    if (c == '"') return string(p, value);
     if (c != '{' && c != '[') return scalar(p, value);
     const char* const after = container(p);
     if (after != nullptr) {
@@ -87,23 +87,12 @@ const char* ValueScanner::non_finite(const char* p, const char* word, Value* val
     return q;
 }
 
-const char* ValueScanner::separator(const char* p, char close) {
-    p = skip_space(p);
-    if (*p == close) return p;
-    if (*p != ',') return fail(p);
-    const char* const comma = p;
-    p = skip_space(p + 1);
-    if (*p == close) damage_.note(DamageKind::kTrailingComma, comma);
-    return p;
-}
-
 // The key at p with its colon; returns the position of the value.
 const char* ValueScanner::key(const char* p) {
     if (*p != '"') return fail(p);
-    uint8_t notes = 0;
-    const char* const close = string_end(p + 1, end_, &notes, &damage_);
-    if (close == nullptr) return fail(end_);
-    return colon(close + 1);
+    Value ignored;
+    p = string(p, &ignored);
+    return p == nullptr ? nullptr : colon(p);
 }
 
 const char* ValueScanner::container(const char* p) {
@@ -122,7 +111,7 @@ const char* ValueScanner::container(const char* p) {
                 p = skip_space(p + 1);
                 continue;
             }
-            p = *p == '"' ? string(p, &ignored) : scalar(p, &ignored);
+            p = value(p, &ignored);
             if (p != nullptr) p = separator(p, open_.back());
         }
         if (p == nullptr) return nullptr;

@@ -43,9 +43,12 @@ class ValueScanner {
     void begin(const char* end) {
         end_ = end;
         damage_.clear();
+        saw_non_ascii_ = false;
     }
     const char* end() const { return end_; }
     EventDamage& damage() { return damage_; }
+    // Whether a string since begin() had a byte that is not ASCII.
+    bool saw_non_ascii() const { return saw_non_ascii_; }
     const char* failed_at() const { return failed_at_; }
     ScanStatus failure() const {
         return failed_at_ >= end_ ? ScanStatus::kNeedMore : ScanStatus::kBad;
@@ -61,12 +64,26 @@ class ValueScanner {
         uint8_t notes = 0;
         const char* const close = string_end(p + 1, end_, &notes, &damage_);
         if (close == nullptr) return fail(end_);
+        saw_non_ascii_ |= (notes & kNoteNonAscii) != 0;
         *value = {p + 1, static_cast<uint32_t>(close - p - 1), ValueKind::kString, notes};
         return close + 1;
     }
 
     // The value whose first byte is at p.
-    const char* value(const char* p, Value* value);
+    const char* value(const char* p, Value* value) {
+        if (*p == '"') return string(p, value);
+        const char* q = *p == '-' ? p + 1 : p;
+        const char* const digits = q;
+        q = skip_digits(q);
+        if (q != digits) {
+            if (*q == '.' && skip_digits(q + 1) != q + 1) q = skip_digits(q + 1);
+            if (*q != '.' && (*q | 0x20) != 'e') {
+                *value = {p, static_cast<uint32_t>(q - p), ValueKind::kNumber, 0};
+                return q;
+            }
+        }
+        return other_value(p, value);
+    }
 
     // Position of the value of the member whose key ended before p.
     const char* colon(const char* p) {
@@ -77,9 +94,18 @@ class ValueScanner {
 
     // After a member or element: position of the next one, or of the closing bracket.
     // A comma just before the bracket is noted and passed over.
-    const char* separator(const char* p, char close);
+    const char* separator(const char* p, char close) {
+        p = skip_space(p);
+        if (*p == close) return p;
+        if (*p != ',') return fail(p);
+        const char* const comma = p;
+        p = skip_space(p + 1);
+        if (*p == close) damage_.note(DamageKind::kTrailingComma, comma);
+        return p;
+    }
 
   private:
+    const char* other_value(const char* p, Value* value);
     const char* scalar(const char* p, Value* value);
     const char* number(const char* p, Value* value);
     const char* word(const char* p, std::string_view word, ValueKind kind, Value* value);
@@ -90,6 +116,7 @@ class ValueScanner {
     const char* end_ = nullptr;
     const char* failed_at_ = nullptr;
     EventDamage damage_;
+    bool saw_non_ascii_ = false;
     std::vector<char> open_;  // closing brackets that are due
 };
 
