@@ -137,7 +137,7 @@ def host_calls(trace: Trace, *, python: bool) -> HostCalls:
         above=work.above,
         duplicates=duplicates,
         owners=owners,
-        sums=None if work.nested.size else (survey.count, survey.total_ns, survey.self_ns),
+        sums=None if work.tracks else (survey.count, survey.total_ns, survey.self_ns),
     )
 
 
@@ -175,6 +175,8 @@ class _Work:
     self_ns: I64
     nested: U32 = field(default_factory=lambda: np.empty(0, np.uint32))
     """Slice ids of the calls on tracks that were nested again."""
+    tracks: list[int] = field(default_factory=list)
+    """These tracks."""
 
     def set_apart(self) -> None:
         """Take utility ops, asynchronous collectives and unclosed calls out of the nesting.
@@ -189,14 +191,14 @@ class _Work:
             by_name = _is_in(key, [*utility, *collective], self.survey.count.size)
             apart = np.union1d(apart, np.flatnonzero(by_name))
         disturbed = np.concatenate((apart, self.survey.overlapping))
-        tracks = np.unique(self.trace.slices.track[disturbed]).tolist()
-        if not tracks:
+        self.tracks = np.unique(self.trace.slices.track[disturbed]).tolist()
+        if not self.tracks:
             return
         self.above, self.self_ns = self.above.copy(), self.self_ns.copy()
         self.self_ns[apart] = 0
         is_taken = key < num_call_keys
         is_taken[apart] = False
-        self.nested = np.concatenate([self._nest_again(track, is_taken) for track in tracks])
+        self.nested = np.concatenate([self._nest_again(track, is_taken) for track in self.tracks])
         if utility:
             key[_is_in(key, utility, self.survey.count.size)] = num_call_keys
         if unclosed:
@@ -236,10 +238,10 @@ class _Work:
         name = self.trace.slices.name
         same = self.survey.same_name
         parents = self._call_above(same)
-        if self.nested.size:
+        if self.tracks:
             above = self.above[self.nested]
             again = self.nested[(name[above] == name[self.nested]) & (above != self.nested)]
-            kept = ~np.isin(self.trace.slices.track[same], self.trace.slices.track[self.nested])
+            kept = ~np.isin(self.trace.slices.track[same], self.tracks)
             same, parents = same[kept], parents[kept]
             same = np.concatenate((same, again))
             parents = np.concatenate((parents, self.above[again]))
