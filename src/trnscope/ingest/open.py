@@ -8,6 +8,9 @@ from pathlib import Path
 
 from trnscope.ingest.sniff import FileKind, sniff
 
+_SEGMENT_EVENTS = 1 << 18
+"""Events handed over at once: few enough that their columns stay in the processor's cache."""
+
 Progress = Callable[[int, int], None]
 """Called with the bytes read so far and the bytes in all."""
 
@@ -29,5 +32,5 @@ def open_trace(path: Path, directory: Path, progress: Progress | None = None) ->
     from trnscope.ingest.arg_keys import scanner_keys
     from trnscope.ingest.chrome import read_chrome_trace
 
-    scanner = _native.Scanner(scanner_keys(), os.cpu_count() or 1)
+    scanner = _native.Scanner(scanner_keys(), os.cpu_count() or 1, segment_events=_SEGMENT_EVENTS)
     read_chrome_trace(path, directory, kind is FileKind.GZIP_JSON, scanner, progress)
