@@ -7,6 +7,7 @@ trace of a format without args gets them from its attributes.
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import mmap
@@ -173,7 +174,8 @@ class ChromeJsonWriter:
 
     def _slices(self) -> Iterator[str]:
         slices = self._trace.slices
-        is_async = np.array([t.kind is TrackKind.ASYNC for t in self._trace.tracks], np.bool_)
+        is_async = [track.kind is TrackKind.ASYNC for track in self._trace.tracks]
+        categories, places, name_of = self._category_members(), self._places, self._name
         for first in range(0, len(slices), _ROWS_PER_CHUNK):
             rows = slice(first, min(first + _ROWS_PER_CHUNK, len(slices)))
             columns = zip(
@@ -187,7 +189,7 @@ class ChromeJsonWriter:
                 strict=True,
             )
             for i, (kind, category, name, track, start, dur, args) in enumerate(columns, first):
-                head = self._head(self._category(kind, category), name, track)
+                head = f'{categories[kind, category]}"name":{name_of(name)},{places[track]}'
                 if is_async[track]:
                     yield f'{{"ph":"b","id":{i},{head},"ts":{microseconds(start)}{args}}}'
                     yield f'{{"ph":"e","id":{i},{head},"ts":{microseconds(start + dur)}}}'
@@ -199,9 +201,15 @@ class ChromeJsonWriter:
         own = self._trace.categories[category]
         return own if self._is_chrome else _CATEGORY_OF_KIND.get(kind, own)
 
+    def _category_members(self) -> dict[tuple[int, int], str]:
+        """By kind and category: the member ``"cat"`` with its comma, or nothing."""
+        pairs = itertools.product(SliceKind, range(len(self._trace.categories)))
+        return {
+            (int(kind), category): _cat(self._category(kind, category)) for kind, category in pairs
+        }
+
     def _head(self, category: str, name: int, track: int) -> str:
-        cat = f'"cat":{json.dumps(category)},' if category else ""
-        return f'{cat}"name":{self._name(name)},{self._places[track]}'
+        return f'{_cat(category)}"name":{self._name(name)},{self._places[track]}'
 
     def _name(self, name: int) -> str:
         text = self._names.get(name)
@@ -372,8 +380,9 @@ class _AttributeArgs:
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
-        self._needed = bool((trace.slices.args_length == 0).any())
-        found = {key: trace.attribute(key) for key in ATTRIBUTES} if self._needed else {}
+        is_needed = bool((trace.slices.args_length == 0).any())
+        found = {key: trace.attribute(key) for key in ATTRIBUTES} if is_needed else {}
+        self._json_of_text: dict[int, str] = {}
         self._attributes = {key: each for key, each in found.items() if each is not None}
 
     def between(self, first: int, end: int) -> dict[int, list[str]]:
@@ -390,8 +399,12 @@ class _AttributeArgs:
 
     def _text(self, string_id: int) -> str:
         """A text attribute is a JSON value's text, or a string's own."""
-        text = self._trace.strings[string_id]
-        return text if text[:1] in ("[", "{") and _is_json(text) else json.dumps(text)
+        known = self._json_of_text.get(string_id)
+        if known is None:
+            text = self._trace.strings[string_id]
+            known = text if text[:1] in ("[", "{") and _is_json(text) else json.dumps(text)
+            self._json_of_text[string_id] = known
+        return known
 
 
 def innermost_times(start_ns: I64, end_ns: I64, parent: U32, slice_ids: U32) -> I64:
@@ -433,6 +446,10 @@ def _first_gap(start_ns: I64, end_ns: I64, owner: int, children: npt.NDArray[Any
     return at if at < end_ns[owner] else int(start_ns[owner])
 
 
+def _cat(category: str) -> str:
+    return f'"cat":{json.dumps(category)},' if category else ""
+
+
 def _place(track: Track) -> str:
     return f'"pid":{_id_text(track.process)},"tid":{_id_text(track.thread)}'
 
@@ -451,7 +468,7 @@ def _is_json(text: str | bytes) -> bool:
     """Whether strict parsers take it too: no NaN, no raw control characters, valid UTF-8."""
     try:
         decoded = text if isinstance(text, str) else text.decode("utf-8")
-        json.loads(decoded, parse_constant=_refuse)
+        _STRICT.decode(decoded)
     except (ValueError, RecursionError):
         return False
     return True
@@ -459,6 +476,9 @@ def _is_json(text: str | bytes) -> bool:
 
 def _refuse(constant: str) -> None:
     raise ValueError(constant)
+
+
+_STRICT = json.JSONDecoder(parse_constant=_refuse)
 
 
 def _finite(value: Any) -> Any:
