@@ -67,13 +67,13 @@ def _queue_row(stream: StreamLaunches) -> list[str]:
 
 
 def _name(stream: StreamLaunches) -> str:
-    rank = "" if stream.rank is None and stream.source == 0 else f"rank {_rank(stream)} "
+    rank = "" if stream.rank is None and stream.source == 0 else f"{_rank(stream)} "
     number = NOT_RECORDED if stream.stream is None else str(stream.stream)
     return f"{rank}{stream.device.label} stream {number}"
 
 
-def _rank(stream: StreamLaunches) -> str:
-    return rank_text(stream.rank, stream.source)
+def _rank(of: StreamLaunches | HostLaunches) -> str:
+    return f"rank {rank_text(of.rank, of.source)}"
 
 
 def _percentiles(times: Distribution | None) -> list[str]:
@@ -85,7 +85,7 @@ def _percentiles(times: Distribution | None) -> list[str]:
 def _hosts(hosts: tuple[HostLaunches, ...], view: View) -> Iterator[Text]:
     rows = [_host_row(host) for host in hosts[: view.shown(len(hosts))]]
     columns = [Column("launches"), Column("per second"), Column("without work"), Column("window")]
-    yield from Table("host of rank", columns, rows).lines(view.width)
+    yield from Table("host", columns, rows).lines(view.width)
     yield from cut_note(view, len(hosts), "host")
     yield note("without work: the launched work is not in the trace")
 
@@ -93,7 +93,7 @@ def _hosts(hosts: tuple[HostLaunches, ...], view: View) -> Iterator[Text]:
 def _host_row(host: HostLaunches) -> list[str]:
     rate = host.launches_per_second
     return [
-        rank_text(host.rank, host.source),
+        "all threads" if host.rank is None and host.source == 0 else _rank(host),
         f"{host.num_launches:,}",
         NOT_RECORDED if rate is None else f"{rate:,.0f}",
         f"{host.num_without_work:,}",

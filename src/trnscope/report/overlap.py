@@ -20,8 +20,8 @@ def overlap_lines(result: Overlap, view: View) -> Iterator[Text]:
     if not result.devices:
         yield note(NO_DEVICE)
         return
-    rows = [_device_row(device) for device in result.devices]
-    columns = [Column(head) for head in ("rank", "comm.", "overlapped", "%", "exposed")]
+    rows = [[_name(device, result), *_cells(device)] for device in result.devices]
+    columns = [Column(head) for head in ("comm.", "overlapped", "%", "exposed")]
     columns += [Column(head) for head in ("copies", "overlapped", "%", "exposed")]
     yield from Table("device", columns, rows[: view.shown(len(rows))]).lines(view.width)
     yield from cut_note(view, len(rows), "device")
@@ -29,10 +29,15 @@ def overlap_lines(result: Overlap, view: View) -> Iterator[Text]:
     yield from _streams(result, view)
 
 
-def _device_row(device: DeviceOverlap) -> list[str]:
+def _name(device: DeviceOverlap, result: Overlap) -> str:
+    """The device, with its rank where there are several."""
+    if len({each.source for each in result.devices}) == 1:
+        return device.device.label
+    return f"rank {rank_text(device.rank, device.source)} {device.device.label}"
+
+
+def _cells(device: DeviceOverlap) -> list[str]:
     return [
-        device.device.label,
-        rank_text(device.rank, device.source),
         format_ns(device.communication_ns),
         format_ns(device.overlapped_communication_ns),
         format_ratio(device.communication_overlap_ratio),
@@ -46,7 +51,7 @@ def _device_row(device: DeviceOverlap) -> list[str]:
 
 def _streams(result: Overlap, view: View) -> Iterator[Text]:
     rows = [
-        [device.device.label, rank_text(device.rank, device.source), *_pair(pair)]
+        [_name(device, result), *_pair(pair)]
         for device in result.devices
         for pair in device.streams
         if len(device.streams) > 1
@@ -54,7 +59,7 @@ def _streams(result: Overlap, view: View) -> Iterator[Text]:
     if not rows:
         return
     yield Text()
-    columns = [Column("rank"), Column("stream"), Column("and"), Column("both busy")]
+    columns = [Column("stream"), Column("and"), Column("both busy")]
     yield from Table("device", columns, rows[: view.shown(len(rows))]).lines(view.width)
     yield from cut_note(view, len(rows), "pair of streams", "pairs of streams")
 

@@ -56,8 +56,10 @@ def _devices(result: Summary, view: View) -> Iterator[Text]:
         yield from _one_a_row(result.devices, view).lines(view.width)
         yield from cut_note(view, len(result.devices), "device")
     yield note(
-        "busy: at least one piece of device work runs; sum: durations added, streams may overlap"
+        "busy: at least one piece of device work runs; idle: the rest between the first and the "
+        "last of it"
     )
+    yield note("sum: durations added; work that runs at the same time counts several times")
     yield note("exposed: no compute runs beside it; unlinked: its launch is not in the trace")
 
 
