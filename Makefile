@@ -64,8 +64,8 @@ docs: install  ## write the generated pages and pictures again
 picture: install  ## draw the picture of the demo again, from a real run
 	@$(BIN)/python -m tools.make_picture
 
-fuzz: install  ## fuzz the scanner under AddressSanitizer (FUZZ_SECONDS=60)
-	@tools/fuzz.sh $${FUZZ_SECONDS:-60}
+fuzz:  ## fuzz the scanner under AddressSanitizer (FUZZ_SECONDS=60)
+	@tools/fuzz.sh $(or $(FUZZ_SECONDS),60)
 
 clean:  ## remove what make made (the environment too)
 	@rm -rf $(VENV) build fuzz-out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
