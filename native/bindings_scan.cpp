@@ -186,9 +186,9 @@ class PyScanner {
         return nb::none();
     }
 
-    nb::list strings() const {
+    nb::list strings(size_t first) const {
         nb::list texts;
-        for (std::string_view text : scanner_->strings()) texts.append(decoded(text));
+        for (std::string_view text : scanner_->strings(first)) texts.append(decoded(text));
         return texts;
     }
 
@@ -301,7 +301,7 @@ void bind_scan(nb::module_& m) {
         .def("close_input", &PyScanner::close_input)
         .def("stop", &PyScanner::stop)
         .def("next_segment", &PyScanner::next_segment)
-        .def("strings", &PyScanner::strings)
+        .def("strings", &PyScanner::strings, nb::arg("first") = 0)
         .def("tracks", &PyScanner::tracks)
         .def("metadata", &PyScanner::metadata)
         .def("damage", &PyScanner::damage)

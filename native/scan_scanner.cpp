@@ -104,9 +104,10 @@ Scanner::Failure Scanner::failure() const {
     return failure_;
 }
 
-std::vector<std::string_view> Scanner::strings() const {
+std::vector<std::string_view> Scanner::strings(size_t first) const {
     const std::lock_guard<std::mutex> lock(mutex_);
-    return strings_;
+    const auto skipped = static_cast<std::ptrdiff_t>(std::min(first, strings_.size()));
+    return {strings_.begin() + skipped, strings_.end()};
 }
 
 std::vector<std::string_view> Scanner::tracks() const {

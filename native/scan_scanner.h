@@ -51,7 +51,8 @@ class Scanner {
 
     uint64_t bytes_scanned() const { return bytes_scanned_; }
     // Texts by id: at least those that the segments handed out so far use. They stay readable.
-    std::vector<std::string_view> strings() const;
+    // strings(first): those from id `first` on.
+    std::vector<std::string_view> strings(size_t first = 0) const;
     std::vector<std::string_view> tracks() const;
     bool has_input() const;
     bool is_finished() const;

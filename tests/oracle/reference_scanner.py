@@ -323,6 +323,9 @@ class ReferenceScanner:
     def close_input(self) -> None:
         """End of the bytes."""
 
+    def stop(self) -> None:
+        """Give up; there is nothing to stop."""
+
     def next_segment(self) -> ReferenceSegment | None:
         """The next columns; None at the end."""
         if self._segments is None:
@@ -330,9 +333,9 @@ class ReferenceScanner:
             self._scan(self._data.decode("latin-1"))
         return self._segments.pop(0) if self._segments else None
 
-    def strings(self) -> list[str]:
+    def strings(self, first: int = 0) -> list[str]:
         """Texts by string id; id 0 is the empty text."""
-        return list(self._strings)
+        return list(self._strings)[first:]
 
     def tracks(self) -> list[tuple[str, str]]:
         """(pid text, tid text) by track id."""

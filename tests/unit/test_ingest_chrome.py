@@ -375,7 +375,9 @@ def test_events_of_many_segments_are_one_trace(
     from trnscope import _native
 
     whole = _native.Scanner
-    monkeypatch.setattr(_native, "Scanner", lambda keys, threads: whole(keys, threads, 7))
+    monkeypatch.setattr(
+        _native, "Scanner", lambda keys, threads, segment_events: whole(keys, threads, 7)
+    )
     events: list[dict[str, Any]] = []
     for i in range(50):
         where = {"pid": 1, "tid": i % 3, "ts": i}

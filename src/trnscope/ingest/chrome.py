@@ -92,13 +92,20 @@ class ChromeImporter:
 
     def _text(self, string_id: int) -> str:
         if string_id >= len(self._strings):
-            self._strings = self._scanner.strings()
+            self._strings += self._scanner.strings(len(self._strings))
         return self._strings[string_id]
 
     # The run -------------------------------------------------------------------------
 
     def run(self, compressed: bool, progress: Progress | None) -> None:
         """Scan, place and finish."""
+        try:
+            self._scan(compressed, progress)
+            self._finish(compressed)
+        finally:
+            self._scanner.stop()  # lets an inflating thread go, whatever happened
+
+    def _scan(self, compressed: bool, progress: Progress | None) -> None:
         size = self._path.stat().st_size
         feeder = GzipFeeder(self._path, self._scanner) if compressed else None
         if feeder is None:
@@ -113,7 +120,6 @@ class ChromeImporter:
         if feeder is not None:
             feeder.join()
             self._findings.note_gzip(feeder.reader.damage)
-        self._finish(compressed)
 
     def _take(self, segment: Segment) -> None:
         self._num_events += segment.num_events
@@ -242,7 +248,7 @@ def _why_no_trace(scanner: Any, header: Header, num_events: int) -> tuple[str, s
         return 'is JSON, but no trace: its objects have no phase ("ph")', _RECORD
     if scanner.document_kind() == "none":
         return "is no readable JSON", _RECORD
-    if "nodes" in header.texts and "schema" in header.texts:
+    if "nodes" in header.texts or "chakra" in header.texts.get("schema", ""):
         return "is a PyTorch execution trace (operators without times), no profile", _RECORD
     if not scanner.saw_trace_events():
         cut = not scanner.ended_cleanly()

@@ -47,6 +47,10 @@ _WORDS: dict[str, _Wording] = {
     "duplicate-key": _Wording("{events} with a doubled key; the last one counts"),
     "bom": _Wording("the file starts with a byte order mark"),
     "second-document": _Wording("more than one document in the file; all were read"),
+    "unreadable-member": _Wording("unreadable header {members} left out", True),
+    "oversized-metadata": _Wording("header {members} too large to keep, left out"),
+    "missing-comma": _Wording("a comma is missing between events"),
+    "trailing-data": _Wording("data after the end of the document, left out"),
     "trailing-comma": _Wording("a comma before the end of the list"),
 }
 _UNKNOWN = _Wording("irregular {events}")
@@ -104,9 +108,11 @@ class Findings:
 
 def _message(wording: _Wording, found: _Finding, place: tuple[int, int] | None) -> str:
     plural = "" if found.count == 1 else "s"
-    nouns = {word: f"{word}{plural}" for word in ("event", "begin", "end")}
     body = wording.text.format(
-        events=nouns["event"], begins=f"begin event{plural}", ends=f"end event{plural}"
+        events=f"event{plural}",
+        begins=f"begin event{plural}",
+        ends=f"end event{plural}",
+        members=f"member{plural}",
     )
     text = f"{found.count} {body}" if "{" in wording.text else body
     details = []
