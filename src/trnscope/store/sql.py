@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import duckdb
 
 from trnscope.errors import UsageError
+from trnscope.store.attributes import ATTRIBUTES, AttributeType
 from trnscope.store.profile import Profile
 from trnscope.store.sql_tables import DEVICE_ATTRIBUTES, OP_ATTRIBUTES, TraceTables
 
@@ -26,10 +27,6 @@ _ROWS_PER_BATCH = 131_072
 _ALLOWED = ("SELECT", "EXPLAIN", "MULTI")  # PIVOT is a MULTI statement
 
 _TIMES = "start_ns, dur_ns, start_ns + dur_ns AS end_ns"
-
-
-def _attributes(keys: Sequence[str]) -> str:
-    return ", ".join(f"attribute_{key} AS {key}" for key in keys)
 
 
 # What each view selects from the table of one trace; a name maps (table, columns).
@@ -48,13 +45,13 @@ _VIEWS: dict[str, tuple[str, str]] = {
     "ops": (
         "ops",
         f"id::BIGINT AS id, {_TIMES}, self_ns, op_self_ns, name, track::BIGINT AS track, "
-        "parent::BIGINT AS parent, " + _attributes(OP_ATTRIBUTES),
+        "parent::BIGINT AS parent, {op_attributes}",
     ),
     "device_work": (
         "device_work",
         f"id::BIGINT AS id, {_TIMES}, kind, name, track::BIGINT AS track, "
         "device, stream, launch::BIGINT AS launch, op::BIGINT AS op, op_name, "
-        + _attributes(DEVICE_ATTRIBUTES),
+        "{device_attributes}",
     ),
     "launches": (
         "device_work",
@@ -75,11 +72,6 @@ _VIEWS: dict[str, tuple[str, str]] = {
         "total_allocated_bytes, total_reserved_bytes, op::BIGINT AS op",
     ),
     "unfinished": ("unfinished", "start_ns, track::BIGINT AS track, name, category"),
-    "attributes": (
-        "attributes",
-        "slice::BIGINT AS slice, key, coalesce(signed::HUGEINT, unsigned::HUGEINT) AS int_value, "
-        "text AS text_value",
-    ),
     "strings": ("strings", "id::BIGINT AS id, text"),
 }
 _DERIVED: dict[str, tuple[str, str]] = {
@@ -88,8 +80,23 @@ _DERIVED: dict[str, tuple[str, str]] = {
         "SELECT * FROM device_work WHERE kind IN ('kernel', 'collective')",
     ),
 }
-VIEW_NAMES = ("sources", *_VIEWS, *_DERIVED)
+VIEW_NAMES = ("sources", *_VIEWS, *_DERIVED, "attributes")
 """The documented views."""
+
+
+_SQL_TYPES = {
+    AttributeType.SIGNED: "BIGINT",
+    AttributeType.UNSIGNED: "UBIGINT",
+    AttributeType.TEXT: "VARCHAR",
+}
+
+
+def _attribute_columns(tables: TraceTables, keys: Sequence[str]) -> str:
+    """Columns of attributes; those that a trace has nowhere take no memory."""
+    return ", ".join(
+        f"{key if tables.has_attribute(key) else 'NULL'}::{_SQL_TYPES[ATTRIBUTES[key]]} AS {key}"
+        for key in keys
+    )
 
 
 @dataclass(frozen=True)
@@ -233,6 +240,8 @@ class SqlSession:
         if view in _DERIVED:
             needed, select = _DERIVED[view]
             self._define(needed)
+        elif view == "attributes":
+            select = self._union_of_attributes()
         else:
             select = self._union(*_VIEWS[view])
         self._connection.execute(f"CREATE VIEW {view} AS {select}")
@@ -241,15 +250,40 @@ class SqlSession:
     def _union(self, table: str, columns: str) -> str:
         """The rows of all traces, with the number and the rank of each."""
         parts = []
-        for source, trace in enumerate(self._profile.traces):
-            base = f"_{table}_{source}"
-            if base not in self._registered:
-                self._connection.register(base, self._tables[source].table(table))
-                self._registered.add(base)
-            rank = "NULL" if trace.source.rank is None else str(trace.source.rank)
-            owner = f"{source}::INTEGER AS source, {rank}::INTEGER AS rank"
-            parts.append(f"SELECT {owner}, {columns} FROM {base}")
+        for source, tables in enumerate(self._tables):
+            self._register(f"_{table}_{source}", tables.table, table)
+            chosen = columns.format(
+                op_attributes=_attribute_columns(tables, OP_ATTRIBUTES),
+                device_attributes=_attribute_columns(tables, DEVICE_ATTRIBUTES),
+            )
+            parts.append(f"SELECT {self._owner(source)}, {chosen} FROM _{table}_{source}")
         return " UNION ALL ".join(parts)
+
+    def _union_of_attributes(self) -> str:
+        nothing = (
+            f"SELECT {self._owner(0)}, 0::BIGINT AS slice, '' AS key, "
+            "NULL::HUGEINT AS int_value, NULL::VARCHAR AS text_value WHERE false"
+        )
+        parts = [nothing]
+        for source, tables in enumerate(self._tables):
+            for key in filter(tables.has_attribute, ATTRIBUTES):
+                base = f"_attribute_{key}_{source}"
+                self._register(base, tables.attribute, key)
+                is_text = ATTRIBUTES[key] is AttributeType.TEXT
+                value = "NULL::HUGEINT, value" if is_text else "value::HUGEINT, NULL::VARCHAR"
+                parts.append(
+                    f"SELECT {self._owner(source)}, slice::BIGINT, '{key}', {value} FROM {base}"
+                )
+        return " UNION ALL ".join(parts)
+
+    def _owner(self, source: int) -> str:
+        rank = self._profile.traces[source].source.rank
+        return f"{source}::INTEGER AS source, {'NULL' if rank is None else rank}::INTEGER AS rank"
+
+    def _register(self, base: str, make: Callable[[str], Any], what: str) -> None:
+        if base not in self._registered:
+            self._connection.register(base, make(what))
+            self._registered.add(base)
 
     def _define_sources(self) -> None:
         import pyarrow as pa

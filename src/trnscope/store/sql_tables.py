@@ -10,9 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from trnscope.model.kinds import SliceKind
-from trnscope.store.attributes import ATTRIBUTES, AttributeType
 from trnscope.store.reader import Trace
-from trnscope.store.tables import U32, Bool
+from trnscope.store.tables import U32, Attribute, Bool
 
 _KIND_NAMES = [kind.name.lower() for kind in SliceKind]
 
@@ -66,7 +65,6 @@ class TraceTables:
             "instants": self._instants,
             "memory": self._memory,
             "unfinished": self._unfinished,
-            "attributes": self._attributes,
             "strings": self._strings,
         }
 
@@ -181,19 +179,29 @@ class TraceTables:
             "stream": pa.array(_at(streams, track), mask=_at(no_stream, track)),
         }
 
+    def has_attribute(self, key: str) -> bool:
+        """Whether any slice has this attribute."""
+        return self._trace.attribute(key) is not None
+
+    def attribute(self, key: str) -> Any:
+        """One attribute, which some slice has: a row for each slice that has it."""
+        attribute = self._found(key)
+        values = self._text(attribute.values) if attribute.is_text else pa.array(attribute.values)
+        return pa.table({"slice": pa.array(attribute.slices), "value": values})
+
     def _attribute_columns(self, keys: tuple[str, ...], ids: U32) -> dict[str, Any]:
-        return {f"attribute_{key}": self._attribute_column(key, ids) for key in keys}
+        return {key: self._attribute_column(key, ids) for key in keys if self.has_attribute(key)}
 
     def _attribute_column(self, key: str, ids: U32) -> Any:
-        kind, attribute = ATTRIBUTES[key], self._trace.attribute(key)
+        attribute = self._found(key)
+        has, values = attribute.of(ids)
+        return self._text(values, has) if attribute.is_text else pa.array(values, mask=~has)
+
+    def _found(self, key: str) -> Attribute:
+        attribute = self._trace.attribute(key)
         if attribute is None:
-            empty = np.zeros(ids.size, kind.dtype)
-            has = np.zeros(ids.size, np.bool_)
-        else:
-            has, empty = attribute.of(ids)
-        if kind is AttributeType.TEXT:
-            return self._text(empty, has)
-        return pa.array(empty, mask=~has)
+            raise KeyError(key)
+        return attribute
 
     def _flows(self) -> Any:
         flows = self._trace.flows
@@ -257,37 +265,6 @@ class TraceTables:
             }
         )
 
-    def _attributes(self) -> Any:
-        """One row a value: signed, unsigned and text values each in their own column."""
-        parts = []
-        for key, kind in ATTRIBUTES.items():
-            attribute = self._trace.attribute(key)
-            if attribute is not None:
-                parts.append(self._attribute_rows(key, kind, attribute.slices, attribute.values))
-        return pa.concat_tables(parts) if parts else self._no_attributes()
-
-    def _attribute_rows(
-        self, key: str, kind: AttributeType, slices: U32, values: npt.NDArray[Any]
-    ) -> Any:
-        size = slices.size
-        text = self._text(values) if kind is AttributeType.TEXT else self._no_text(size)
-        return pa.table(
-            {
-                "slice": pa.array(slices),
-                "key": _labels(np.zeros(size, np.uint8), [key]),
-                "signed": _only(kind is AttributeType.SIGNED, values, pa.int64()),
-                "unsigned": _only(kind is AttributeType.UNSIGNED, values, pa.uint64()),
-                "text": text,
-            }
-        )
-
-    def _no_text(self, size: int) -> Any:
-        return self._text(np.zeros(size, np.uint32), np.zeros(size, np.bool_))
-
-    def _no_attributes(self) -> Any:
-        nothing = np.empty(0, np.uint32)
-        return self._attribute_rows("", AttributeType.TEXT, nothing, nothing)
-
     def _strings(self) -> Any:
         texts = self._dictionary()
         return pa.table({"id": pa.array(np.arange(len(texts), dtype=np.uint32)), "text": texts})
@@ -307,10 +284,6 @@ def _labels(ids: npt.NDArray[Any], labels: Any) -> Any:
 def _at(values: npt.NDArray[Any], rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """``values[rows]``, where rows may be meaningless (0) if there are no values."""
     return values[rows] if values.size else np.zeros(rows.shape, values.dtype)
-
-
-def _only(wanted: bool, values: npt.NDArray[Any], kind: Any) -> Any:
-    return pa.array(values, kind) if wanted else pa.nulls(values.size, kind)
 
 
 def _string_array(trace: Trace) -> Any:
