@@ -52,6 +52,7 @@ _TEXT = (
     "sync_kind",
     "grid",
     "block",
+    "finished",
 )
 
 ATTRIBUTES: dict[str, AttributeType] = {

@@ -27,7 +27,8 @@ class EnclosingQueries:
     """Asks, for points on tracks, which slice is innermost there; answered while nesting."""
 
     def __init__(self, track: U32, ts_ns: I64, *, ops_only: bool = False) -> None:
-        self._order = np.lexsort((ts_ns, track))
+        by_time = np.argsort(ts_ns, kind="stable")
+        self._order = by_time[_native.argsort_u32(track[by_time])]
         self._track = track[self._order]
         self._ts_ns = ts_ns[self._order]
         self._ops_only = ops_only
