@@ -195,6 +195,17 @@ class TestHostTime:
         }
         assert row(result, "gloo:all_reduce").cpu_total_ns == 200
 
+    def test_call_that_never_closed_ends_with_the_profiler(self, b: TraceBuilder) -> None:
+        cpu = b.thread()
+        span = b.track(Track(TrackKind.PROFILER, "Spans", "PyTorch Profiler"))
+        b.slice(span, "PyTorch Profiler (0)", 0, 100, SliceKind.PROFILER)
+        b.slice(cpu, "outer", 5, 90, SliceKind.ANNOTATION)
+        b.slice(cpu, "open", 10, 400, SliceKind.ANNOTATION, finished="false")
+        b.slice(cpu, "aten::mm", 20, 30)
+        result = table(b.build())
+        assert self_cpu(result) == {"outer": 60, "open": 0, "aten::mm": 30}
+        assert row(result, "open").cpu_total_ns == 90
+
     def test_overlapping_siblings_both_leave_the_parent_as_in_torch(self, b: TraceBuilder) -> None:
         # A [10, 60] and B [40, 70] overlap by 20: 100 - 50 - 30.
         cpu = b.thread()

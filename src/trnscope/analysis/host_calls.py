@@ -46,6 +46,8 @@ _ASYNC_COLLECTIVE = re.compile(r"(gloo|nccl|rccl|xccl|hccl|ucc|mpi|neuron):\w")
 _FRAMEWORK = (SliceKind.CPU_OP, SliceKind.ANNOTATION, SliceKind.RUNTIME)
 _CLOSED_BY_TORCH = (SliceKind.CPU_OP, SliceKind.ANNOTATION)
 _OTHER_HOST = (SliceKind.OVERHEAD, SliceKind.OTHER)
+_IS_HOST = np.zeros(256, np.bool_)
+_IS_HOST[[*_FRAMEWORK, *_OTHER_HOST, SliceKind.PYTHON]] = True
 _ANNOTATION_RANGE, _PYTHON_RANGE, _NUM_CALL_RANGES = 1, 2, 3
 """Ranges of keys, ``num_strings`` each; ops and all others have range 0."""
 
@@ -123,9 +125,9 @@ def host_calls(trace: Trace, *, python: bool) -> HostCalls:
         )
     )
     work = _Work(trace, survey, slices.parent, slices.dur_ns, own_ns)
-    work.set_apart()
     duplicates = owners = np.empty(0, np.uint32)
     if is_framework:
+        work.set_apart()
         duplicates, owners = work.duplicates()
     return HostCalls(
         is_framework=is_framework,
@@ -177,6 +179,8 @@ class _Work:
     """Slice ids of the calls on tracks that were nested again."""
     tracks: list[int] = field(default_factory=list)
     """These tracks."""
+    apart: U32 = field(default_factory=lambda: np.empty(0, np.uint32))
+    """Slice ids of what was taken out of the nesting."""
 
     def set_apart(self) -> None:
         """Take utility ops, asynchronous collectives and unclosed calls out of the nesting.
@@ -185,15 +189,18 @@ class _Work:
         """
         key, num_call_keys = self.survey.key, _num_call_keys(self.trace)
         utility, collective = _excluded_keys(self.trace, self.survey.count)
-        stop_ns, unclosed = _unclosed(self.trace)
-        apart = np.array(unclosed, np.int64)
+        unclosed, unclosed_ns = _unclosed(self.trace)
+        apart = unclosed
         if utility or collective:
             by_name = _is_in(key, [*utility, *collective], self.survey.count.size)
-            apart = np.union1d(apart, np.flatnonzero(by_name))
-        disturbed = np.concatenate((apart, self.survey.overlapping))
+            apart = np.union1d(apart, np.flatnonzero(by_name)).astype(np.uint32)
+        overlapping = self.survey.overlapping
+        on_host = _IS_HOST[self.trace.slices.kind[overlapping]]
+        disturbed = np.concatenate((apart, overlapping[on_host]))
         self.tracks = np.unique(self.trace.slices.track[disturbed]).tolist()
         if not self.tracks:
             return
+        self.apart = apart
         self.above, self.self_ns = self.above.copy(), self.self_ns.copy()
         self.self_ns[apart] = 0
         is_taken = key < num_call_keys
@@ -201,10 +208,9 @@ class _Work:
         self.nested = np.concatenate([self._nest_again(track, is_taken) for track in self.tracks])
         if utility:
             key[_is_in(key, utility, self.survey.count.size)] = num_call_keys
-        if unclosed:
+        if unclosed.size:
             self.dur_ns = self.dur_ns.copy()
-            left_ns = stop_ns - self.trace.slices.start_ns[unclosed]
-            self.dur_ns[unclosed] = np.maximum(left_ns, 0)
+            self.dur_ns[unclosed] = unclosed_ns
 
     def _nest_again(self, track: int, is_taken: Bool) -> U32:
         """Nest the calls of a track that are taken; returns their slice ids.
@@ -258,7 +264,7 @@ class _Work:
 
     def _num_empty_children(self, parents: U32) -> I64:
         """For each parent how many of its children have no length."""
-        empty = self.survey.empty
+        empty = self.survey.empty[~np.isin(self.survey.empty, self.apart)]
         if parents.size == 0 or empty.size == 0:
             return np.zeros(parents.size, np.int64)
         ranked = np.sort(self._call_above(empty[self.above[empty] != empty]))
@@ -303,24 +309,24 @@ def _excluded_keys(trace: Trace, count: I64) -> tuple[list[int], list[int]]:
     return utility, collective
 
 
-def _unclosed(trace: Trace) -> tuple[int, list[int]]:
-    """When the profiler stopped, and the slice ids of the calls that were open then.
+def _unclosed(trace: Trace) -> tuple[U32, I64]:
+    """Slice ids of the calls that were open when the profiler stopped, and their durations.
 
-    The exporter lets them run until it wrote them. They outlive the profiler's own span, and
-    their args say that they are not finished.
+    Their args say that they are not finished. The exporter lets them run until it wrote them;
+    torch's table ends them with the profiler's own span.
     """
+    finished = trace.attribute("finished")
+    if finished is None:
+        return np.empty(0, np.uint32), np.empty(0, np.int64)
     slices, lanes = trace.slices, trace.lanes
+    is_open = [trace.strings[text] == "false" for text in finished.values.tolist()]
+    unclosed = finished.slices[np.array(is_open, np.bool_)]
+    unclosed = unclosed[np.isin(slices.kind[unclosed], _CLOSED_BY_TORCH)]
     # Ends rise along a lane, so the last slice of each ends last.
-    ranges = list(zip(lanes.first.tolist(), (lanes.first + lanes.count).tolist(), strict=True))
-    spans = [last - 1 for _, last in ranges if slices.kind[last - 1] == SliceKind.PROFILER]
-    if not spans:
-        return 0, []
-    stop_ns = max(int(slices.start_ns[row] + slices.dur_ns[row]) for row in spans)
-    unclosed = []
-    for first, last in ranges:
-        row = last - 1
-        while row >= first and slices.start_ns[row] + slices.dur_ns[row] > stop_ns:
-            if slices.kind[row] in _CLOSED_BY_TORCH and trace.args(row).get("finished") is False:
-                unclosed.append(row)
-            row -= 1
-    return stop_ns, unclosed
+    last = lanes.first + lanes.count - 1
+    spans = last[slices.kind[last] == SliceKind.PROFILER]
+    dur_ns = slices.dur_ns[unclosed]
+    if spans.size:
+        stop_ns = int((slices.start_ns[spans] + slices.dur_ns[spans]).max())
+        dur_ns = np.clip(stop_ns - slices.start_ns[unclosed], 0, dur_ns)
+    return unclosed, dur_ns

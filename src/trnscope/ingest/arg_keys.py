@@ -35,6 +35,7 @@ _SPELLINGS: dict[str, tuple[str, ...]] = {
     "sync_kind": ("cuda_sync_kind",),
     "grid": ("grid",),
     "block": ("block",),
+    "finished": ("finished",),
 }
 
 TASK_TYPE = "task_type"

@@ -59,6 +59,7 @@ ARG_NAMES: dict[str, str] = {
     "sync_kind": "cuda_sync_kind",
     "grid": "grid",
     "block": "block",
+    "finished": "finished",
 }
 # Categories by which torch's tools know a kind; used where the format had none of its own.
 _CATEGORY_OF_KIND: dict[int, str] = {
