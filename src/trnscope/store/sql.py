@@ -343,7 +343,7 @@ def _as_usage_error(error: duckdb.Error) -> UsageError:
         message = message.split("\n")[0]
     if isinstance(error, duckdb.PermissionException):
         hint = "queries cannot reach files or the network"
-    return UsageError("SQL: " + " ".join(message.split()), hint)
+    return UsageError("SQL: " + " ".join(message.split()).rstrip("!."), hint)
 
 
 def _json_value(value: Any) -> Any:
