@@ -297,6 +297,15 @@ def test_times_that_are_none_or_too_large_are_left_out_and_named(tmp_path: Path)
     assert trace.health.num_events_read == 4
 
 
+def test_the_largest_times_and_base_add_up_without_overflow(tmp_path: Path) -> None:
+    most_us, base = ((1 << 61) - 1) // 1000, (1 << 61) - 1
+    trace = open_events(
+        tmp_path, [complete("a", "cpu_op", most_us, most_us)], baseTimeNanoseconds=base
+    )
+    assert int(trace.slices.start_ns[0]) == base + most_us * 1000
+    assert int(trace.slices.end_ns[0]) == base + 2 * most_us * 1000
+
+
 def test_unsupported_phases_are_counted(tmp_path: Path) -> None:
     snapshot = {"ph": "O", "name": "x", "pid": 1, "tid": 1, "ts": 1, "id": 1}
     events = [complete("a", "cpu_op", 1, 1), snapshot, snapshot, {"name": "no phase"}]
@@ -375,9 +384,7 @@ def test_events_of_many_segments_are_one_trace(
     from trnscope import _native
 
     whole = _native.Scanner
-    monkeypatch.setattr(
-        _native, "Scanner", lambda keys, threads, segment_events: whole(keys, threads, 7)
-    )
+    monkeypatch.setattr(_native, "Scanner", lambda keys, threads, **_: whole(keys, threads, 7))
     events: list[dict[str, Any]] = []
     for i in range(50):
         where = {"pid": 1, "tid": i % 3, "ts": i}

@@ -36,7 +36,9 @@ from trnscope.store.writer import TraceWriter
 Progress = Callable[[int, int], None]
 Index = npt.NDArray[Any]
 
-_LIMIT_NS = 1 << 62
+_LIMIT_NS = 1 << 61
+"""Of a start, a duration and the base time (73 years), so that their sum fits 64 bits."""
+
 _EPOCH_NS = 10**18
 """Times from here on (2001) can only count from the Unix epoch."""
 

@@ -255,7 +255,7 @@ class Header:
         return names.pop() if len(names) == 1 else None
 
 
-_MAX_TIME_NS = 1 << 62
+_MAX_TIME_NS = (1 << 61) - 1
 _KINETO_HEADERS = ("schemaVersion", "deviceProperties", "baseTimeNanoseconds", "distributedInfo")
 
 
