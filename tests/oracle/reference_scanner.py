@@ -388,6 +388,7 @@ class ReferenceScanner:
                 self._scan_events(text, member.value.start)
             else:
                 self._metadata.append((member.key, member.value.raw.encode("latin-1")))
+                self._damage.add(_string_damage(member.value.raw, member.value.start))
 
     def _scan_events(self, text: str, start: int) -> None:
         self._saw_trace_events = True
