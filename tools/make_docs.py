@@ -1,8 +1,8 @@
 """Writes the generated parts of the documentation: ``make docs``.
 
 Generated are: docs/reference/cli.md from the command line itself; the output under each command
-of a ``console`` block, from running it; the list of metric pages in docs/concepts.md; the example
-traces; and the picture of the demo.
+of a ``console`` block, from running it; the lists of how-to and of metric pages; and the example
+traces.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ from trnscope.cli.app import app
 
 REPO = Path(__file__).resolve().parents[1]
 DOCS = REPO / "docs"
+INDEX = DOCS / "README.md"
 REFERENCE = DOCS / "reference" / "cli.md"
 CONCEPTS = DOCS / "concepts.md"
 WIDTH = 100
 
 _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_METRICS = re.compile(r"(<!-- metrics: begin -->\n).*?(<!-- metrics: end -->)", re.DOTALL)
+_LIST = re.compile(r"(<!-- (\w+): begin -->\n).*?(<!-- \2: end -->)", re.DOTALL)
 
 
 def pages() -> list[Path]:
@@ -75,6 +76,8 @@ def output_of(command: str, folder: Path) -> str:
         text=True,
         check=False,
     )
+    if "internal error" in done.stdout:
+        raise SystemExit(f"{command}\n{done.stdout}")
     return done.stdout
 
 
@@ -146,16 +149,18 @@ def _default(value: Any) -> str:
     return "" if plain in (None, False, True) else f"`{plain}`"
 
 
-def metric_list() -> Iterator[str]:
-    """One line for each page of docs/metrics: its title and first sentence."""
-    for page in sorted((DOCS / "metrics").glob("*.md")):
-        title = page.read_text(encoding="utf-8").splitlines()[0].removeprefix("# ")
-        yield f"- [{title}](metrics/{page.name})\n"
+def list_of(folder: str) -> str:
+    """One line for each page of a folder of docs: its title."""
+    return "".join(
+        f"- [{page.read_text(encoding='utf-8').splitlines()[0].removeprefix('# ')}]"
+        f"({folder}/{page.name})\n"
+        for page in sorted((DOCS / folder).glob("*.md"))
+    )
 
 
-def with_metric_list(page: str) -> str:
-    """The concepts page with its list of metric pages up to date."""
-    return _METRICS.sub(lambda found: found[1] + "".join(metric_list()) + found[2], page)
+def with_lists(page: str) -> str:
+    """A page whose lists of other pages, between their marks, are up to date."""
+    return _LIST.sub(lambda found: found[1] + list_of(found[2]) + found[3], page)
 
 
 def main() -> None:
@@ -163,7 +168,8 @@ def main() -> None:
     make_example_trace.main()
     REFERENCE.parent.mkdir(exist_ok=True)
     REFERENCE.write_text(reference(), encoding="utf-8")
-    CONCEPTS.write_text(with_metric_list(CONCEPTS.read_text(encoding="utf-8")), encoding="utf-8")
+    for page in (CONCEPTS, INDEX):
+        page.write_text(with_lists(page.read_text(encoding="utf-8")), encoding="utf-8")
     with tempfile.TemporaryDirectory() as place:
         folder = example_folder(Path(place))
         for page in pages():

@@ -25,6 +25,17 @@ _LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)[^)]*\)")
 _PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
+def program_of(page: Path) -> str:
+    """The Python of a page, as one program."""
+    return "\n".join(_PYTHON.findall(page.read_text(encoding="utf-8")))
+
+
+WITH_COMMANDS = [
+    page for page in HAND_WRITTEN if make_docs.commands_in(page.read_text(encoding="utf-8"))
+]
+WITH_PROGRAMS = [page for page in HAND_WRITTEN if "docs/examples/" in program_of(page)]
+
+
 def name_of(page: Path) -> str:
     return str(page.relative_to(REPO))
 
@@ -44,28 +55,25 @@ def test_the_example_traces_are_up_to_date() -> None:
     assert text.startswith((DOCS / "examples" / "cut.json").read_text(encoding="utf-8"))
 
 
-def test_the_list_of_metrics_is_up_to_date() -> None:
-    page = make_docs.CONCEPTS.read_text(encoding="utf-8")
-    assert page == make_docs.with_metric_list(page)
-    assert page.count("](metrics/") == len(list((DOCS / "metrics").glob("*.md")))
+@pytest.mark.parametrize(
+    ("page", "folder"), [(make_docs.CONCEPTS, "metrics"), (make_docs.INDEX, "howto")]
+)
+def test_lists_of_pages_are_up_to_date(page: Path, folder: str) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert text == make_docs.with_lists(text)
+    assert text.count(f"]({folder}/") == len(list((DOCS / folder).glob("*.md")))
 
 
-@pytest.mark.parametrize("page", HAND_WRITTEN, ids=name_of)
+@pytest.mark.parametrize("page", WITH_COMMANDS, ids=name_of)
 def test_examples_print_what_the_page_says(page: Path, examples: Path) -> None:
     text = page.read_text(encoding="utf-8")
-    if not make_docs.commands_in(text):
-        pytest.skip("the page has no commands to run")
     assert make_docs.with_fresh_output(text, examples) == text
     assert "trnscope: error" not in text
 
 
-@pytest.mark.parametrize("page", HAND_WRITTEN, ids=name_of)
+@pytest.mark.parametrize("page", WITH_PROGRAMS, ids=name_of)
 def test_python_examples_run(page: Path, examples: Path) -> None:
-    if page.parent.name != "howto":
-        pytest.skip("only how-to pages have programs that run as they are")
-    program = "\n".join(_PYTHON.findall(page.read_text(encoding="utf-8")))
-    if "docs/examples/" not in program:
-        pytest.skip("the page has no program that reads an example")
+    program = program_of(page)
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=examples, capture_output=True, text=True, check=False
     )
