@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from trnscope.errors import TraceFormatError, UsageError
-from trnscope.model.kinds import SliceKind
+from trnscope.model.kinds import DeviceKind, SliceKind
 from trnscope.store import schema
 from trnscope.store.builder import TraceBuilder
 from trnscope.store.cache import content_key, open_cached
@@ -86,6 +86,19 @@ def test_launches_follow_correlation_then_flow_then_external_id(tmp_path):
     assert trace.slices.start_ns[links.launch_slice[:2]].tolist() == [5, 12]
     assert links.has_op.tolist() == [True, True, True, False]
     assert names(trace, links.op_slice[links.has_op]) == ["aten::mm"] * 3
+
+
+def test_work_without_correlation_is_linked_to_the_call_with_its_external_id(tmp_path):
+    b = TraceBuilder(tmp_path / "t")
+    cpu, core = b.thread(), b.stream(kind=DeviceKind.NEURON)
+    b.slice(cpu, "aten::mm", 0, 40, external_id=9)
+    b.slice(cpu, "dispatch", 5, 5, SliceKind.RUNTIME, external_id=9)
+    b.slice(core, "mm", 50, 10, SliceKind.KERNEL, external_id=9)
+    b.slice(core, "launched earlier", 60, 10, SliceKind.KERNEL, external_id=9, correlation=3)
+    links = b.build().launches
+    assert links.has_launch.tolist() == [True, False]
+    assert links.launch_slice[0] == 1
+    assert links.has_op.tolist() == [True, True]
 
 
 def test_one_flow_start_reaches_many_ends_and_late_starts_still_count(tmp_path):

@@ -16,6 +16,9 @@ from trnscope.errors import UsageError
 from trnscope.store.reader import Trace
 from trnscope.store.schema import META_FILE, SCHEMA_VERSION
 
+READER_VERSION = 1
+"""Raise it whenever the importers make something else of the same file."""
+
 _WHOLE_LIMIT = 32 << 20
 _SAMPLE_SIZE = 64 << 10
 _NUM_SAMPLES = 64
@@ -49,7 +52,7 @@ def content_key(path: Path) -> str:
     and 64 samples of 64 KiB, so that reopening takes no second pass over gigabytes.
     """
     size = path.stat().st_size
-    digest = hashlib.blake2b(f"{SCHEMA_VERSION}:{size}".encode(), digest_size=16)
+    digest = hashlib.blake2b(f"{SCHEMA_VERSION}:{READER_VERSION}:{size}".encode(), digest_size=16)
     with path.open("rb") as file:
         if size <= _WHOLE_LIMIT:
             digest.update(file.read())

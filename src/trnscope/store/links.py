@@ -110,10 +110,13 @@ def _look_up(
 def find_launches(
     directory: Path, layouts: dict[str, tuple[ColumnLayout, ...]], flows: Columns
 ) -> Columns:
-    """For all device work: the runtime call by correlation id, else by flow; then the op.
+    """For all device work: the runtime call behind it, and the op.
 
-    The op is the innermost CPU_OP around the launch; without a launch, or outside of any op,
-    the CPU_OP with the same external id. Id 0 stands for none, as Kineto writes it.
+    The call is the one with the same correlation id, else the one that a flow comes from.
+    Work that has no correlation id at all (a PrivateUse1 device need not give one) is linked
+    to the call with its external id. The op is the innermost CPU_OP around the call; without
+    a call, or outside of any op, the CPU_OP with the same external id. Id 0 stands for none,
+    as Kineto writes it.
     """
     table = MappedTable(directory / "slices.arrow", layouts["slices"])
     kind, parent = table.column("kind"), table.column("parent")
@@ -121,27 +124,30 @@ def find_launches(
     if device.size == 0:
         return _launch_columns(device, *(np.zeros(0, np.uint32) for _ in range(4)))
     is_runtime = kind == SliceKind.RUNTIME
-    has, launch = _by_attribute(directory, layouts, "correlation", is_runtime, device)
+    correlation = _attribute(directory, layouts, "correlation")
+    external_id = _attribute(directory, layouts, "external_id")
+    has, launch = _by_attribute(correlation, is_runtime, device)
     has, launch = _by_flow_link(flows, is_runtime, device, has, launch)
+    uncorrelated = ~has & ~_look_up(*correlation, device)[0]
+    if uncorrelated.any():
+        found, call = _by_attribute(external_id, is_runtime, device[uncorrelated])
+        has[uncorrelated], launch[uncorrelated] = found, call
     is_op = (kind == SliceKind.CPU_OP).astype(np.uint8)
-    found, op = _native.climb(parent, is_op, launch)
-    has_op = has & (found != 0)
-    by_id, op_by_id = _by_attribute(directory, layouts, "external_id", is_op != 0, device)
+    found_op, op = _native.climb(parent, is_op, launch)
+    has_op = has & (found_op != 0)
+    by_id, op_by_id = _by_attribute(external_id, is_op != 0, device)
     op = np.where(has_op, op, op_by_id)
     return _launch_columns(device, has, launch, has_op | by_id, op)
 
 
 def _by_attribute(
-    directory: Path,
-    layouts: dict[str, tuple[ColumnLayout, ...]],
-    key: str,
-    wanted: npt.NDArray[np.bool_],
-    device: U32,
+    attribute: tuple[U32, npt.NDArray[Any]], wanted: npt.NDArray[np.bool_], device: U32
 ) -> tuple[npt.NDArray[np.bool_], U32]:
-    slices, values = _attribute(directory, layouts, key)
+    """For each device slice: the first wanted slice with the same value of the attribute."""
+    slices, values = attribute
     given, own_values = _look_up(slices, values, device)
     found, target = _first_with_value(wanted, slices, values, own_values)
-    return given & found, target
+    return given & found, np.where(given & found, target, 0).astype(np.uint32)
 
 
 def _by_flow_link(

@@ -24,7 +24,7 @@ from trnscope.store.batches import (
     SliceBatch,
     UnfinishedBatch,
 )
-from trnscope.store.column_file import ColumnLayout, write_table
+from trnscope.store.column_file import ColumnFileWriter, ColumnLayout, write_table
 from trnscope.store.links import find_launches, pair_flows
 from trnscope.store.nesting import EnclosingQueries, WrittenSlices, write_slices
 from trnscope.store.pyramid import write_zoom_tables
@@ -191,7 +191,7 @@ class TraceWriter:
         layouts: dict[str, tuple[ColumnLayout, ...]] = {}
         raw = self._tables["slices"]
         flow_ends = self._tables["flow_ends"].map()
-        memory = _sorted_by(self._tables["memory"].map(), "ts_ns")
+        memory = self._tables["memory"].map()
         flow_query = EnclosingQueries(flow_ends["track"], flow_ends["ts_ns"])
         memory_query = EnclosingQueries(memory["track"], memory["ts_ns"], ops_only=True)
         written = write_slices(
@@ -205,9 +205,11 @@ class TraceWriter:
             for key in self._attributes
         }
         memory["has_op"], memory["op_slice"] = memory_query.answers()
-        layouts["memory"] = self._write("memory", memory)
+        layouts["memory"] = self._write_sorted("memory", memory, "ts_ns")
+        self._tables["memory"].release_pages()
         flows = pair_flows(flow_ends, *flow_query.answers())
         layouts["flows"] = self._write("flows", flows)
+        self._tables["flow_ends"].release_pages()
         layouts |= {name: layout.result() for name, layout in attributes.items()}
         launches = find_launches(self._directory, layouts, flows)
         layouts["launches"] = self._write("launches", launches)
@@ -215,15 +217,17 @@ class TraceWriter:
         order = np.lexsort((counters["ts_ns"], counters["series"]))
         layouts["counters"] = self._write("counters", {k: v[order] for k, v in counters.items()})
         for name, time in (("instants", "ts_ns"), ("unfinished", "start_ns")):
-            layouts[name] = self._write(name, _sorted_by(self._tables[name].map(), time))
+            layouts[name] = self._write_sorted(name, self._tables[name].map(), time)
         ends, data = encode_strings(strings)
         layouts["string_ends"] = self._write("string_ends", {"end": ends})
         layouts["string_data"] = self._write("string_data", {"byte": data})
         return layouts | zoom.result()
 
     def _write_attribute(self, key: str, written: WrittenSlices) -> tuple[ColumnLayout, ...]:
-        columns = written.by_slice(self._attributes[key].map())
-        return self._write(f"attribute.{key}", columns)
+        table = self._attributes[key]
+        layout = self._write(f"attribute.{key}", written.by_slice(table.map()))
+        table.release_pages()
+        return layout
 
     def _path(self, table: str) -> Path:
         return self._directory / f"{table}.arrow"
@@ -231,7 +235,13 @@ class TraceWriter:
     def _write(self, table: str, columns: dict[str, Any]) -> tuple[ColumnLayout, ...]:
         return write_table(self._path(table), columns)
 
-
-def _sorted_by(columns: dict[str, Any], key: str) -> dict[str, Any]:
-    order = np.argsort(columns[key], kind="stable")
-    return {name: values[order] for name, values in columns.items()}
+    def _write_sorted(
+        self, table: str, columns: dict[str, Any], key: str
+    ) -> tuple[ColumnLayout, ...]:
+        """Write rows by rising ``key``; holds one sorted column at a time."""
+        order = np.argsort(columns[key], kind="stable")
+        dtypes = {name: values.dtype for name, values in columns.items()}
+        with ColumnFileWriter(self._path(table), dtypes, order.size) as file:
+            for name, values in columns.items():
+                file.write(name, 0, values[order])
+            return file.layout
