@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 TORCH  := torch==2.13.0
 
 NATIVE := $(wildcard native/*.cpp native/*.h native/CMakeLists.txt)
-CPP    := $(shell find native benchmarks -name '*.cpp' -o -name '*.h' 2>/dev/null)
+CPP    := $(shell find native -name '*.cpp' -o -name '*.h' 2>/dev/null)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo install test check lint bench docs picture fuzz format clean
@@ -64,8 +64,8 @@ docs: install  ## write the generated pages and pictures again
 picture: install  ## draw the picture of the demo again, from a real run
 	@$(BIN)/python -m tools.make_picture
 
-fuzz:  ## fuzz the scanner under AddressSanitizer (FUZZ_SECONDS=60)
-	@tools/fuzz.sh $(or $(FUZZ_SECONDS),60)
+fuzz:  ## fuzz the scanner under sanitizers (needs clang; FUZZ_SECONDS=60)
+	@native/fuzz/run.sh $(or $(FUZZ_SECONDS),60) fuzz-out
 
 clean:  ## remove what make made (the environment too)
 	@rm -rf $(VENV) build fuzz-out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -48,6 +48,7 @@ def report_lines(
     profile: Profile, records: tuple[CaptureRecord, ...], view: View
 ) -> Iterator[Text]:
     """What was recorded, the split of its steps, the ops, the sentence and the cost."""
+    yield Text()
     yield from title(view, "Recorded")
     for record in records:
         yield from _recorded(record)

@@ -9,6 +9,8 @@ import typer
 
 from trnscope.cli.options import Debug, Json
 
+REMEDY = "trnscope run -m trnscope.demo.train_transformer --pretokenized"
+
 
 def demo(
     out: Annotated[
@@ -30,8 +32,11 @@ def demo(
       trnscope demo
     """
     from trnscope.cli.capture_report import report
-    from trnscope.demo import demo_script_path, run_demo
+    from trnscope.demo import run_demo
 
     if not as_json:
-        typer.echo(f"Profiling {demo_script_path()} on the CPU ...")
-    return report(run_demo(out), as_json=as_json)
+        typer.echo("Profiling a small training run on the CPU ...")
+    code = report(run_demo(out), as_json=as_json)
+    if not as_json:
+        typer.echo(f"Compare with its remedy: {REMEDY}")
+    return code
