@@ -27,6 +27,9 @@ import trnscope
 from trnscope.analysis.ops import OpsTable, ops
 
 
+pytestmark = pytest.mark.slow
+
+
 def _assert_rows_equal(ours: OpsTable, torchs: list[TorchRow], *, by_shape: bool = False) -> None:
     mine = sorted(
         (row.name, (row.input_shapes or "[]") if by_shape else "", row.calls, row.cpu_total_ns)
