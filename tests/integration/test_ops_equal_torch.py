@@ -26,7 +26,6 @@ from torch_workloads import WORKLOADS, Recording, TorchRow, annotation_across_th
 import trnscope
 from trnscope.analysis.ops import OpsTable, ops
 
-
 pytestmark = pytest.mark.slow
 
 
