@@ -156,6 +156,7 @@ def test_overhead_compares_with_the_steps_after_and_leaves_out_start_and_stop() 
     assert overhead.start_ns == 10 * MS
     assert overhead.stop_ns == 20 * MS
     assert overhead.export_ns == 40 * MS
+    assert overhead.total_ns == 70 * MS
 
 
 def test_overhead_compares_with_the_steps_before_when_none_come_after() -> None:
@@ -170,6 +171,7 @@ def test_nothing_recorded_means_nothing_measured() -> None:
     assert overhead.profiled_step_ns is None
     assert overhead.slowdown_ratio is None
     assert (overhead.start_ns, overhead.stop_ns, overhead.export_ns) == (None, None, None)
+    assert overhead.total_ns is None
 
 
 def test_a_window_without_steps_ends_where_it_stands() -> None:

@@ -46,6 +46,13 @@ class Overhead:
         return self.profiled_step_ns / self.unprofiled_step_ns - 1.0
 
     @property
+    def total_ns(self) -> int | None:
+        """Time to start, stop and write, which the script waited for besides."""
+        parts = (self.start_ns, self.stop_ns, self.export_ns)
+        known = [part for part in parts if part is not None]
+        return sum(known) if known else None
+
+    @property
     def slowdown_is_clear(self) -> bool | None:
         """Whether the slowdown stands out from how much steps vary by themselves.
 
