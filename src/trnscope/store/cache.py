@@ -16,7 +16,7 @@ from trnscope.errors import UsageError
 from trnscope.store.reader import Trace
 from trnscope.store.schema import META_FILE, SCHEMA_VERSION
 
-READER_VERSION = 1
+READER_VERSION = 2
 """Raise it whenever the importers make something else of the same file."""
 
 _WHOLE_LIMIT = 32 << 20

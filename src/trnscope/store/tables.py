@@ -31,8 +31,8 @@ class Slices:
     self_ns: I64
     """Own time without the direct children of any kind. Sums to the union of the track."""
     op_self_ns: I64
-    """Own time without the nearest non-Python descendants (what torch calls self CPU time).
-    For a PYTHON slice: equal to ``self_ns``."""
+    """Own time without the nearest non-Python descendants, overlaps taken once; torch's self CPU
+    time where no children overlap. For a PYTHON slice: equal to ``self_ns``."""
     kind: U8
     """:class:`trnscope.model.kinds.SliceKind`."""
     category: U16
