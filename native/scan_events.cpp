@@ -107,6 +107,8 @@ EventArrayReader::Next EventArrayReader::read_element(const char** p) {
         default:
             break;
     }
+    // A number may go on in the next window.
+    if (parser_.end() == span_.end && !is_object && !is_final_) return Next::kNeedMore;
     if (static_cast<uint64_t>(parser_.end() - start) > max_event_bytes_) {
         fail(start, span_.offset(start) + max_event_bytes_, p);
         return Next::kGoOn;
