@@ -14,7 +14,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from benchmarks import generate, template  # noqa: E402
+from benchmarks import generate, template
 
 
 @pytest.fixture(scope="module", params=["kineto", "lines"])
