@@ -19,7 +19,7 @@ constexpr size_t kChunkRows = 64 << 10;
 
 // The slices of one track in nesting order.
 struct Track {
-    const EventColumns& in;
+    const SourceColumns& in;
     const uint32_t* events;
     size_t n;
 

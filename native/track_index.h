@@ -15,7 +15,7 @@
 namespace trnscope {
 
 // Input columns, by event index. They must be mapped files: pages are given back after use.
-struct EventColumns {
+struct SourceColumns {
     const int64_t* start_ns;
     const int64_t* dur_ns;  // >= 0
     const uint8_t* kind;
@@ -44,7 +44,7 @@ struct PointQueries {
 class TrackIndexer {
   public:
     // python_kind: slices that the operator tree leaves out; op_kind: what ops_only asks for.
-    TrackIndexer(const EventColumns& in, int fd, const OutputOffsets& out, uint8_t python_kind,
+    TrackIndexer(const SourceColumns& in, int fd, const OutputOffsets& out, uint8_t python_kind,
                  uint8_t op_kind)
         : in_(in), fd_(fd), out_(out), python_kind_(python_kind), op_kind_(op_kind) {}
 
@@ -56,7 +56,7 @@ class TrackIndexer {
                                uint32_t* slice_of_event) const;
 
   private:
-    EventColumns in_;
+    SourceColumns in_;
     int fd_;
     OutputOffsets out_;
     uint8_t python_kind_;
