@@ -295,7 +295,7 @@ void bind_scan(nb::module_& m) {
         .def(nb::init<const std::vector<std::pair<std::string, std::string>>&, int64_t, int64_t,
                       int64_t, int64_t>(),
              nb::arg("arg_keys"), nb::arg("threads") = 1, nb::arg("segment_events") = 1'000'000,
-             nb::arg("window_bytes") = 2 << 20, nb::arg("max_event_bytes") = 64 << 20)
+             nb::arg("window_bytes") = 1 << 20, nb::arg("max_event_bytes") = 64 << 20)
         .def("open", &PyScanner::open, nb::arg("path"))
         .def("feed", &PyScanner::feed, nb::arg("buffer"))
         .def("close_input", &PyScanner::close_input)

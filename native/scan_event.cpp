@@ -8,7 +8,8 @@ namespace trnscope {
 namespace {
 
 constexpr size_t kTrackNumberLength = 8;
-constexpr char kNothing[8] = {};
+constexpr size_t kReadable = 16;  // bytes after any text that may be read
+constexpr char kNothing[kReadable] = {};
 
 bool is_short_number(const Value& value) {
     return value.kind == ValueKind::kNumber && value.length <= kTrackNumberLength;
@@ -23,10 +24,10 @@ void begin_track(std::string_view pid, std::string* out) {
     out->append(pid);
 }
 
-// Makes 8 bytes after the text readable.
+// Makes some bytes after the text readable.
 std::string_view padded(std::string* text) {
     const size_t length = text->size();
-    text->append(8, '\0');
+    text->append(kReadable, '\0');
     return {text->data(), length};
 }
 

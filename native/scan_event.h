@@ -88,7 +88,7 @@ class EventParser {
     void add_counters(uint32_t row);
 
     // A string's decoded content, nothing for null, the raw text of other values; valid UTF-8.
-    // It may live in `scratch` and is followed by at least 8 readable bytes.
+    // It may live in `scratch` and is followed by at least 16 readable bytes.
     std::string_view text_of(const Value& value, std::string* scratch);
     uint32_t intern(const Value& value);
 

@@ -21,33 +21,41 @@ bool is_digit(char c) {
     return static_cast<unsigned char>(c - '0') < 10;
 }
 
-// The value of 8 digits, read as load_u64 does; false if they are not all digits.
-bool eight_digits(uint64_t word, uint64_t* value) {
-    constexpr uint64_t kZeros = 0x3030303030303030ull;
-    constexpr uint64_t kHighHalves = 0xF0F0F0F0F0F0F0F0ull;
-    const uint64_t carried = word + 0x0606060606060606ull;
-    if ((word & kHighHalves) != kZeros || (carried & kHighHalves) != kZeros) return false;
-    word -= kZeros;
+// The value of 8 digits, read as load_u64 does.
+uint64_t eight_digits(uint64_t word) {
+    word -= 0x3030303030303030ull;
     word = word * 10 + (word >> 8);  // pairs, in every second byte
     const uint64_t low = (word & 0x000000FF000000FFull) * 0x000F424000000064ull;
     const uint64_t high = ((word >> 16) & 0x000000FF000000FFull) * 0x0000271000000001ull;
-    *value = (low + high) >> 32;
-    return true;
+    return static_cast<uint32_t>((low + high) >> 32);
 }
 
-// The value of the digits that text begins with, at most `limit`; returns how many they are.
+// The value of at most 8 digits at p.
+uint64_t few_digits(const char* p, size_t n) {
+    if (n == 0) return 0;
+    const size_t missing = 8 * (8 - n);
+    const uint64_t zeros = n == 8 ? 0 : 0x3030303030303030ull >> (8 * n);
+    return eight_digits(load_u64(p) << missing | zeros);
+}
+
+// The value of the digits that text begins with; returns how many they are. With more than
+// `limit` (at most 19) of them the value is not told.
 size_t plain_digits(std::string_view text, size_t limit, uint64_t* value) {
-    const size_t size = text.size() < limit ? text.size() : limit;
-    size_t i = 0;
-    uint64_t eight;
+    constexpr std::array<uint64_t, 9> kPowers = {1,       10,        100,        1000,       10'000,
+                                                 100'000, 1'000'000, 10'000'000, 100'000'000};
+    const char* p = text.data();
+    size_t left = static_cast<size_t>(skip_digits(p) - p);
+    if (left > text.size()) left = text.size();
+    const size_t n = left;
+    if (n > limit) return n;
     *value = 0;
-    for (; i + 8 <= size && eight_digits(load_u64(text.data() + i), &eight); i += 8) {
-        *value = *value * 100'000'000 + eight;
+    while (left > 0) {
+        const size_t taken = left < 8 ? left : 8;
+        *value = *value * kPowers[taken] + few_digits(p, taken);
+        p += taken;
+        left -= taken;
     }
-    for (; i < size && is_digit(text[i]); ++i) {
-        *value = *value * 10 + static_cast<uint64_t>(text[i] - '0');
-    }
-    return i;
+    return n;
 }
 
 // 0.d1d2d3... * 10^point, with d1 not zero; no digits at all for zero.
@@ -212,18 +220,18 @@ bool to_ns(std::string_view text, int64_t* ns) {
     constexpr size_t kMaxWhole = 16;
     constexpr uint64_t kLimit = 9'000'000'000'000'000;  // times 1000 it fits
     constexpr std::array<uint64_t, 4> kScale = {1000, 100, 10, 1};
-    uint64_t value;
-    const size_t num_whole = plain_digits(text, kMaxWhole, &value);
-    if (num_whole == 0 || value >= kLimit) return decimal_to_ns(text, ns);
-    size_t i = num_whole;
+    uint64_t whole;
+    const size_t num_whole = plain_digits(text, kMaxWhole, &whole);
+    if (num_whole == 0 || num_whole > kMaxWhole || whole >= kLimit) return decimal_to_ns(text, ns);
+    uint64_t decimals = 0;
     size_t num_decimals = 0;
-    if (i < text.size() && text[i] == '.') {
-        for (++i; i < text.size() && num_decimals < 3 && is_digit(text[i]); ++i, ++num_decimals) {
-            value = value * 10 + static_cast<uint64_t>(text[i] - '0');
-        }
+    size_t size = num_whole;
+    if (size < text.size() && text[size] == '.') {
+        num_decimals = plain_digits(text.substr(size + 1), 3, &decimals);
+        size += 1 + num_decimals;
     }
-    if (i != text.size()) return decimal_to_ns(text, ns);
-    *ns = static_cast<int64_t>(value * kScale[num_decimals]);
+    if (size != text.size() || num_decimals > 3) return decimal_to_ns(text, ns);
+    *ns = static_cast<int64_t>(whole * 1000 + decimals * kScale[num_decimals]);
     return true;
 }
 
@@ -231,7 +239,7 @@ bool to_integer(std::string_view text, uint64_t* bits, bool* negative) {
     constexpr size_t kMaxDigits = 19;
     *negative = false;
     const size_t num_digits = plain_digits(text, kMaxDigits, bits);
-    if (num_digits == text.size() && num_digits > 0) return true;
+    if (num_digits == text.size() && num_digits > 0 && num_digits <= kMaxDigits) return true;
     text = trim(text);
     if (text.size() > 2 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X')) {
         return hex_to_u64(text.substr(2), bits);

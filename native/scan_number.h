@@ -1,4 +1,6 @@
 // Decimal text to exact integers, nanoseconds and doubles.
+//
+// All texts must be readable for 16 bytes beyond their end.
 #pragma once
 
 #include <cstdint>

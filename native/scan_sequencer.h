@@ -15,7 +15,7 @@ struct ScanOptions {
     std::vector<ArgKey> arg_keys;
     uint32_t num_threads = 1;
     uint32_t segment_events = 1'000'000;
-    uint32_t window_bytes = 2u << 20;
+    uint32_t window_bytes = 1u << 20;
     uint32_t max_event_bytes = 64u << 20;
 };
 

@@ -72,6 +72,7 @@ class ValueScanner {
     // The value whose first byte is at p.
     const char* value(const char* p, Value* value) {
         if (*p == '"') return string(p, value);
+        if (*p > '9') return other_value(p, value);
         const char* q = *p == '-' ? p + 1 : p;
         const char* const digits = q;
         q = skip_digits(q);

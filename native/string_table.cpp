@@ -37,6 +37,16 @@ uint64_t hash_text(std::string_view text) {
     return mix(low ^ kB ^ state, high ^ kA ^ (state >> 32));
 }
 
+// Both texts are readable for 8 bytes.
+bool is_equal(std::string_view a, std::string_view b) {
+    const size_t size = a.size();
+    if (size != b.size()) return false;
+    if (size > 16) return std::memcmp(a.data(), b.data(), size) == 0;
+    if (size < 8) return load_prefix(a.data(), size) == load_prefix(b.data(), size);
+    return load_u64(a.data()) == load_u64(b.data()) &&
+           load_u64(a.data() + size - 8) == load_u64(b.data() + size - 8);
+}
+
 }  // namespace
 
 StringTable::StringTable() : slots_(kFirstSlots) {}
@@ -47,7 +57,8 @@ uint32_t StringTable::intern(std::string_view text) {
     for (size_t place = hash & mask;; place = (place + 1) & mask) {
         const Slot& slot = slots_[place];
         if (slot.id_plus_1 == 0) return insert(text, hash, place);
-        if (slot.hash == hash && texts_[slot.id_plus_1 - 1] == text) return slot.id_plus_1 - 1;
+        if (slot.hash != hash) continue;
+        if (is_equal(texts_[slot.id_plus_1 - 1], text)) return slot.id_plus_1 - 1;
     }
 }
 

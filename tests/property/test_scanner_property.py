@@ -135,7 +135,7 @@ def documents(draw: st.DrawFn) -> tuple[bytes, list[int]]:
 options = st.fixed_dictionaries(
     {"threads": st.sampled_from(THREADS), "window_bytes": st.sampled_from(SIZES)}
 )
-thorough = settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=200)
+thorough = settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=100)
 
 
 @thorough
@@ -190,7 +190,7 @@ def mutations(draw: st.DrawFn) -> tuple[bytes, bytes, int]:
     return data, data[:at] + rest, sum(end <= at for end in ends)
 
 
-@settings(thorough, max_examples=400)
+@settings(thorough, max_examples=150)
 @given(mutations(), options)
 def test_events_before_damage_are_kept(
     mutation: tuple[bytes, bytes, int], options: dict[str, int]
@@ -201,7 +201,7 @@ def test_events_before_damage_are_kept(
     assert found.events[:num_before] == whole.events[:num_before]
 
 
-@settings(thorough, max_examples=400)
+@settings(thorough, max_examples=150)
 @given(mutations(), options)
 def test_windows_and_threads_do_not_matter_in_damaged_documents(
     mutation: tuple[bytes, bytes, int], options: dict[str, int]

@@ -691,6 +691,37 @@ class TestWindows:
         result = scanned(data, window_bytes=1 << 12, threads=2)
         assert [len(name) for name in names(result)] == [200_000, 1] * 3
 
+    def test_more_strings_than_a_worker_keeps(self) -> None:
+        num_events = 450_000
+        events = (b'{"ph":"X","name":"n%d","pid":%d}' % (i, i % 7) for i in range(num_events))
+        scanner = Scanner(KEYS, threads=2)
+        scanner.feed(b"[" + b",".join(events) + b"]")
+        scanner.close_input()
+        named, tracks = [], []
+        for segment in iter(scanner.next_segment, None):
+            named += segment.name.tolist()
+            tracks += segment.track.tolist()
+        assert named == list(range(1, num_events + 1))
+        assert tracks == [i % 7 for i in range(num_events)]
+        assert scanner.strings()[-1] == f"n{num_events - 1}"
+
+    def test_more_keys_than_are_predicted(self) -> None:
+        keys = [f"key {i}" for i in range(3000)]
+        events = [{"ph": "X", "args": {key: i}} for i, key in enumerate(keys)] * 2
+        events += [{"args": dict.fromkeys(keys, 1), "ph": "X"}, {f"other {k}": 1 for k in keys}]
+        wanted = [("key 2", "int"), ("key 1500", "text"), ("key 2999", "int")]
+        result = scan(Scanner, json.dumps(events).encode(), wanted)
+        found = [(i, e.attributes) for i, e in enumerate(result.events) if e.attributes]
+        assert found == [
+            (2, {"key 2": 2}),
+            (1500, {"key 1500": "1500"}),
+            (2999, {"key 2999": 2999}),
+            (3002, {"key 2": 2}),
+            (4500, {"key 1500": "1500"}),
+            (5999, {"key 2999": 2999}),
+            (6000, {"key 2": 1, "key 1500": "1", "key 2999": 1}),
+        ]
+
     def test_segments_come_in_file_order(self) -> None:
         events = [{"ph": "X", "name": "a", "ts": i} for i in range(5000)]
         scanner = Scanner(KEYS, threads=3, segment_events=100, window_bytes=1024)
