@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -320,6 +321,20 @@ def test_output_in_another_encoding_is_no_error(small: Path) -> None:
     done = in_process_of_its_own("summary", small, env={"PYTHONIOENCODING": "ascii"})
     assert done.returncode == 0
     assert done.stdout.isascii()
+
+
+def test_ctrl_c_ends_quietly(small: Path) -> None:
+    command = [sys.executable, "-m", "trnscope", "sql", str(small), "-"]
+    child = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert child.stdin is not None
+    # More than a pipe holds: returns once the command has begun to read its query.
+    child.stdin.write("-" * 100_000)
+    child.stdin.flush()
+    child.send_signal(signal.SIGINT)
+    out, err = child.communicate(timeout=60)
+    assert (child.returncode, out, err) == (130, "", "trnscope: error: interrupted\n")
 
 
 def test_debug_shows_the_traceback(tmp_path: Path) -> None:

@@ -1,0 +1,5 @@
+"""``python -m trnscope``: the command line."""
+
+from trnscope.cli.main import main
+
+main()
