@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -70,7 +72,7 @@ def next_lines(traces: tuple[Path, ...]) -> Iterator[Text]:
     traces = tuple(map(_from_here, traces))
     for trace in traces:
         yield note(f"Trace: {trace}")
-    yield note(f"Look closer: trnscope breakdown {_argument(traces)}")
+    yield note(f"Look closer: {program()} breakdown {_argument(traces)}")
 
 
 def run_document(result: RunResult, profile: Profile | None) -> dict[str, object]:
@@ -89,6 +91,14 @@ def run_document(result: RunResult, profile: Profile | None) -> dict[str, object
         "summary": None if profile is None else summarize(profile).to_json(),
         "breakdown": None if profile is None else breakdown(profile).to_json(),
     }
+
+
+def program() -> str:
+    """The command as one can type it here: it need not be on the path."""
+    if shutil.which("trnscope") is not None:
+        return "trnscope"
+    called = Path(sys.argv[0])
+    return str(_from_here(called.absolute())) if called.name == "trnscope" else "trnscope"
 
 
 def _from_here(path: Path) -> Path:

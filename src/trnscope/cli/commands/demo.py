@@ -9,7 +9,7 @@ import typer
 
 from trnscope.cli.options import Debug, Json
 
-REMEDY = "trnscope run -m trnscope.demo.train_transformer --pretokenized"
+REMEDY = "run -m trnscope.demo.train_transformer --pretokenized"
 
 
 def demo(
@@ -31,12 +31,12 @@ def demo(
     Example:
       trnscope demo
     """
-    from trnscope.cli.capture_report import report
+    from trnscope.cli.capture_report import program, report
     from trnscope.demo import run_demo
 
     if not as_json:
         typer.echo("Profiling a small training run on the CPU ...")
     code = report(run_demo(out), as_json=as_json)
     if not as_json:
-        typer.echo(f"Compare with its remedy: {REMEDY}")
+        typer.echo(f"Compare with its remedy: {program()} {REMEDY}")
     return code
