@@ -85,7 +85,6 @@ class ChromeImporter:
         self._async_groups: dict[tuple[int, int, int], int] = {}
         self._handlers: tuple[tuple[Bool, Callable[[Segment, Index], None]], ...] = (
             (_META, self._metadata.add),
-            (_COMPLETE, self._take_complete),
             (_BEGIN_END, self._take_begin_end),
             (_ASYNC, self._take_async),
             (_INSTANT, self._points.add_instants),
@@ -130,6 +129,9 @@ class ChromeImporter:
         self._saw_phase |= bool(counts[1:].any())
         self._note_phases(counts)
         is_timed = self._valid_times(segment)
+        if counts[_COMPLETE].any():
+            rest = self._slices.add_plain(segment, _LIMIT_NS)
+            self._take_special(segment, rest[is_timed[rest]])
         for phases, take in self._handlers:
             if counts[phases].any():
                 chosen = phases[segment.ph]
@@ -162,7 +164,10 @@ class ChromeImporter:
 
     # Phases --------------------------------------------------------------------------
 
-    def _take_complete(self, segment: Segment, at: Index) -> None:
+    def _take_special(self, segment: Segment, at: Index) -> None:
+        """Complete events that no table places, with a usable start."""
+        if at.size == 0:
+            return
         is_instant = self._categories.is_instant(segment.category[at])
         if is_instant.any():
             self._points.add_instants(segment, at[is_instant])

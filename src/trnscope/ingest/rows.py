@@ -143,7 +143,7 @@ def rows_of(segment: Segment, at: npt.NDArray[Any]) -> Rows:
 
 def _lift_run(segment: Segment, first: int, size: int) -> Iterator[Lifted]:
     """The attributes of neighbouring rows."""
-    for attribute, rows, values in _attributes(segment):
+    for attribute, rows, values in attribute_columns(segment):
         low, high = np.searchsorted(rows, (first, first + size))
         if low < high:
             yield Lifted(attribute, rows[low:high] - np.uint32(first), values[low:high])
@@ -152,7 +152,7 @@ def _lift_run(segment: Segment, first: int, size: int) -> Iterator[Lifted]:
 def _lift(segment: Segment, at: npt.NDArray[Any]) -> Iterator[Lifted]:
     place = np.full(segment.num_events, -1, np.int32)
     place[at] = np.arange(at.size, dtype=np.int32)
-    for attribute, rows, values in _attributes(segment):
+    for attribute, rows, values in attribute_columns(segment):
         moved = place[rows]
         kept = moved >= 0
         if not kept.all():
@@ -161,10 +161,12 @@ def _lift(segment: Segment, at: npt.NDArray[Any]) -> Iterator[Lifted]:
             yield Lifted(attribute, moved.astype(np.uint32), values)
 
 
-def _attributes(segment: Segment) -> Iterator[tuple[str, U32, npt.NDArray[Any]]]:
-    """The lifted keys that feed an attribute: its name, rows and values."""
+def attribute_columns(
+    segment: Segment, only: str | None = None
+) -> Iterator[tuple[str, U32, npt.NDArray[Any]]]:
+    """The lifted keys that feed an attribute (or only one): its name, rows and values."""
     for index, key in enumerate(ARG_KEYS):
-        if key.attribute is not None:
+        if key.attribute is not None and only in (None, key.attribute):
             rows, values = key_values(segment, index)
             if rows.size:
                 yield key.attribute, rows, values

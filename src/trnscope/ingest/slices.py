@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from trnscope import _native
 from trnscope.ingest.arg_keys import TASK_TYPE
 from trnscope.ingest.findings import Findings, describe_event
 from trnscope.ingest.kineto import (
@@ -19,7 +20,7 @@ from trnscope.ingest.kineto import (
     runtime_evidence,
     task_kind,
 )
-from trnscope.ingest.rows import Rows
+from trnscope.ingest.rows import Rows, Segment, attribute_columns
 from trnscope.ingest.tracks import TrackTable
 from trnscope.ingest.vocabulary import CategoryTable, NameTable, Naming, Text
 from trnscope.model.kinds import DeviceKind, SliceKind
@@ -29,7 +30,8 @@ from trnscope.store.tables import I64, U8, U16, U32, Bool
 from trnscope.store.writer import TraceWriter
 
 _DAY_NS = 86_400 * 10**9
-_NO_EVIDENCE = 0xFF
+_NO_EVIDENCE = 0xFE
+_COMPLETE = ord("X")
 
 
 class SlicePlacer:
@@ -62,6 +64,71 @@ class SlicePlacer:
         self._profilers = NameTable(text, _profiler_number)
 
     # Adding --------------------------------------------------------------------------
+
+    def add_plain(self, segment: Segment, limit_ns: int) -> I64:
+        """Place the complete events that follow from tables: nearly all rows of host threads.
+
+        Returns the rows of the other complete events, rising; their times may be invalid.
+        """
+        if any(True for _ in attribute_columns(segment, TASK_TYPE)):
+            return np.flatnonzero(segment.ph == _COMPLETE)  # Ascend: arguments decide
+        placed = self._place_by_tables(segment, limit_ns)
+        while self._learn(placed):
+            placed = self._place_by_tables(segment, limit_ns)
+        if placed.track.size == 0:
+            return placed.rest
+        first = self._writer.add_slices(
+            SliceBatch(
+                placed.track,
+                placed.kind,
+                placed.category,
+                placed.name,
+                placed.start_ns,
+                placed.dur_ns,
+                placed.args_offset,
+                placed.args_length,
+            )
+        )
+        for attribute, rows, values in attribute_columns(segment):
+            events, kept = _native.lift(placed.place, rows, values, first)
+            if events.size and attribute in ATTRIBUTES:
+                self._writer.add_attribute(attribute, events, kept)
+        self._note_first(int(placed.start_ns.min()))
+        return placed.rest
+
+    def _place_by_tables(self, segment: Segment, limit_ns: int) -> _native.PlacedRows:
+        categories = self._categories
+        return _native.place_rows(
+            segment.ph,
+            segment.flags,
+            segment.category,
+            segment.name,
+            segment.track,
+            segment.ts_ns,
+            segment.dur_ns,
+            segment.args_offset,
+            segment.args_length,
+            categories.number,
+            categories.placing,
+            categories.kind,
+            self._runtimes.table,
+            self._old.table,
+            self._tracks.host_table,
+            limit_ns,
+        )
+
+    def _learn(self, placed: _native.PlacedRows) -> bool:
+        """Look at what was new to the tables; whether there was anything."""
+        if placed.new_categories.size:
+            self._categories.of(placed.new_categories)
+        if placed.new_seen.size:
+            self._note_evidence(self._runtimes.of(placed.new_seen))
+        if placed.new_names.size:
+            self._old.of(placed.new_names)
+        if placed.new_tracks.size:
+            self._tracks.host(placed.new_tracks)
+        news = (placed.new_categories, placed.new_seen, placed.new_names, placed.new_tracks)
+        return any(new.size for new in news)
 
     def add(self, rows: Rows) -> None:
         """Place rows whose times are valid."""
@@ -176,8 +243,11 @@ class SlicePlacer:
         ):
             at = np.flatnonzero(naming == mode)
             if at.size:
-                found = np.bincount(table.of(rows.name[at]), minlength=_NO_EVIDENCE + 1)
-                self._evidence |= {DeviceKind(int(k)) for k in np.flatnonzero(found[:-1])}
+                self._note_evidence(table.of(rows.name[at]))
+
+    def _note_evidence(self, numbers: U8) -> None:
+        found = np.bincount(numbers, minlength=_NO_EVIDENCE + 1)
+        self._evidence |= {DeviceKind(int(k)) for k in np.flatnonzero(found[:_NO_EVIDENCE])}
 
     def _tasks_of_ascend(self, rows: Rows, at: U32, tasks: npt.NDArray[Any], kind: U8) -> None:
         kinds = self._tasks.of(tasks)
@@ -205,8 +275,11 @@ class SlicePlacer:
     def _note_earliest(self, start_ns: I64, place: U8) -> None:
         timed = start_ns[place != Place.PROFILER]
         if timed.size:
-            first = int(timed.min())
-            self.earliest_ns = first if self.earliest_ns is None else min(first, self.earliest_ns)
+            self._note_first(int(timed.min()))
+
+    def _note_first(self, start_ns: int) -> None:
+        if self.earliest_ns is None or start_ns < self.earliest_ns:
+            self.earliest_ns = start_ns
 
     # At the end ----------------------------------------------------------------------
 

@@ -59,7 +59,8 @@ class TrackTable:
         self._known: Sequence[tuple[str, str]] = ()
         self._drafts: list[_Draft] = []
         self._ids: dict[tuple[Any, ...], int] = {}
-        self._host = np.empty(0, np.uint32)
+        self.host_table = np.empty(0, np.uint32)
+        """By scanner track: the host track, ``NO_TRACK`` where none was needed yet."""
         self._device_by_place: dict[tuple[str, str], int] = {}
 
     def text(self, scanned: int) -> tuple[str, str]:
@@ -71,16 +72,16 @@ class TrackTable:
     def host(self, scanned: U32) -> U32:
         """The threads of host rows."""
         top = int(scanned.max()) + 1 if scanned.size else 0
-        if top > self._host.size:
-            grown = np.full(max(top, 2 * self._host.size), NO_TRACK, np.uint32)
-            grown[: self._host.size] = self._host
-            self._host = grown
-        tracks = self._host[scanned]
+        if top > self.host_table.size:
+            grown = np.full(max(top, 2 * self.host_table.size), NO_TRACK, np.uint32)
+            grown[: self.host_table.size] = self.host_table
+            self.host_table = grown
+        tracks = self.host_table[scanned]
         missing = tracks == NO_TRACK
         if missing.any():
             for one in np.unique(scanned[missing]).tolist():
-                self._host[one] = self._host_track(one)
-            tracks = self._host[scanned]
+                self.host_table[one] = self._host_track(one)
+            tracks = self.host_table[scanned]
         return tracks
 
     def _host_track(self, scanned: int) -> int:

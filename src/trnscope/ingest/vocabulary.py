@@ -17,6 +17,7 @@ from trnscope.store.writer import TraceWriter
 Text = Callable[[int], str]
 """Gives the text of a string id."""
 
+UNKNOWN_NAME = 0xFF
 _MAX_CATEGORIES = 0xFFFF
 _UNKNOWN = 0xFFFF
 
@@ -49,31 +50,51 @@ _NAMING: dict[str, Naming] = {
 }
 
 
+class Placing(IntEnum):
+    """How the native pass finds the kind of a category's slices; see native/place_rows.h."""
+
+    SPECIAL = 0
+    """Not there: the category needs more than tables."""
+    BY_CATEGORY = 1
+    NAME_SEEN = 2
+    """By category; but each name must have been looked at once."""
+    BY_NAME = 3
+
+
+_PLACING = {
+    Naming.NOTHING: Placing.BY_CATEGORY,
+    Naming.RUNTIME: Placing.NAME_SEEN,
+    Naming.OLD_OPERATOR: Placing.BY_NAME,
+}
+
+
 class CategoryTable:
     """Categories of the file: :meth:`of` gives numbers, which the other columns are by."""
 
     def __init__(self, text: Text, writer: TraceWriter) -> None:
         self._text = text
         self._writer = writer
-        self._number = np.zeros(0, np.uint16)
+        self.number = np.zeros(0, np.uint16)
+        """By string id; 0xFFFF where a category was not met yet."""
         self.kind = np.zeros(0, np.uint8)
         self.place = np.zeros(0, np.uint8)
         self.naming = np.zeros(0, np.uint8)
+        self.placing = np.zeros(0, np.uint8)
         self.evidence: set[DeviceKind] = set()
         self.has_kineto = False
 
     def of(self, categories: U32) -> U16:
         """The writer's numbers of categories given by string id."""
         top = int(categories.max()) + 1 if categories.size else 0
-        if top > self._number.size:
-            known = self._number.size
-            self._number = _grown(self._number, top)
-            self._number[known:] = _UNKNOWN
-        numbers = self._number[categories]
+        if top > self.number.size:
+            known = self.number.size
+            self.number = _grown(self.number, top)
+            self.number[known:] = _UNKNOWN
+        numbers = self.number[categories]
         if numbers.max(initial=0) == _UNKNOWN:
             for one in np.unique(categories[numbers == _UNKNOWN]).tolist():
-                self._number[one] = self._register(self._text(one))
-            numbers = self._number[categories]
+                self.number[one] = self._register(self._text(one))
+            numbers = self.number[categories]
         return numbers
 
     def _register(self, text: str) -> int:
@@ -86,6 +107,9 @@ class CategoryTable:
             self.place = np.append(self.place, np.uint8(rule.place))
             naming = _NAMING.get(text.lower(), Naming.NOTHING)
             self.naming = np.append(self.naming, np.uint8(naming))
+            on_host = rule.place is Place.HOST
+            placing = _PLACING.get(naming, Placing.SPECIAL) if on_host else Placing.SPECIAL
+            self.placing = np.append(self.placing, np.uint8(placing))
             self.has_kineto |= is_kineto_category(text)
             if rule.device_kind is not None:
                 self.evidence.add(rule.device_kind)
@@ -98,26 +122,28 @@ class CategoryTable:
 
 
 class NameTable:
-    """One small number for each name, computed once per distinct name."""
+    """One small number (below 255) for each name, computed once per distinct name."""
 
     def __init__(self, text: Text, meaning: Callable[[str], int]) -> None:
         self._text = text
         self._meaning = meaning
-        self._number = np.zeros(0, np.uint8)
-        self._is_known = np.zeros(0, np.bool_)
+        self.table = np.empty(0, np.uint8)
+        """By string id; ``UNKNOWN_NAME`` where a name was not looked at yet."""
 
     def of(self, names: U32) -> U8:
         """The numbers of names given by string id."""
         top = int(names.max()) + 1 if names.size else 0
-        if top > self._number.size:
-            self._number = _grown(self._number, top)
-            self._is_known = _grown(self._is_known, top)
-        known = self._is_known[names]
-        if not known.all():
-            for one in np.unique(names[~known]).tolist():
-                self._number[one] = self._meaning(self._text(one))
-                self._is_known[one] = True
-        return self._number[names]
+        if top > self.table.size:
+            known = self.table.size
+            self.table = _grown(self.table, top)
+            self.table[known:] = UNKNOWN_NAME
+        numbers = self.table[names]
+        is_new = numbers == UNKNOWN_NAME
+        if is_new.any():
+            for one in np.unique(names[is_new]).tolist():
+                self.table[one] = self._meaning(self._text(one))
+            numbers = self.table[names]
+        return numbers
 
 
 def _grown(values: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
