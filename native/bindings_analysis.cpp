@@ -1,5 +1,6 @@
 // Python names of what the analyses need in native code.
 #include <algorithm>
+#include <utility>
 
 #include "bindings.h"
 #include "call_survey.h"
@@ -50,10 +51,108 @@ nb::tuple survey_calls_py(In<uint32_t> name, In<uint8_t> kind, In<uint32_t> pare
         ok = survey_calls(in, keys, &survey);
     }
     require(ok, "parent or name out of range");
-    return nb::make_tuple(to_numpy(std::move(survey.key)), to_numpy(std::move(survey.count)),
-                          to_numpy(std::move(survey.total_ns)), to_numpy(std::move(survey.self_ns)),
-                          to_numpy(std::move(survey.overlapping)),
-                          to_numpy(std::move(survey.same_name)), to_numpy(std::move(survey.empty)));
+    return nb::make_tuple(
+        to_numpy(std::move(survey.key)), to_numpy(std::move(survey.count)),
+        to_numpy(std::move(survey.total_ns)), to_numpy(std::move(survey.self_ns)),
+        to_numpy(std::move(survey.overlapping)), to_numpy(std::move(survey.same_name)),
+        to_numpy(std::move(survey.same_above)), to_numpy(std::move(survey.empty)));
+}
+
+// Rows first ... of one track, as whole columns: (rows, self_ns) where own time is another.
+nb::tuple differing_self_times_py(In<uint32_t> parent, In<int64_t> start_ns, In<int64_t> dur_ns,
+                                  In<int64_t> self_ns, uint32_t first) {
+    for (size_t size : {start_ns.size(), dur_ns.size(), self_ns.size()}) {
+        require(size == parent.size(), "columns differ in length");
+    }
+    const TrackRows track{parent.data(),  start_ns.data(), dur_ns.data(),
+                          self_ns.data(), first,           parent.size()};
+    SelfTimes found;
+    bool ok = false;
+    {
+        nb::gil_scoped_release release;
+        ok = differing_self_times(track, &found);
+    }
+    require(ok, "parent out of range");
+    return nb::make_tuple(to_numpy(std::move(found.row)), to_numpy(std::move(found.self_ns)));
+}
+
+auto outer_calls_py(In<uint32_t> key, In<uint32_t> above, uint32_t num_call_keys) {
+    require(key.size() == above.size(), "columns differ in length");
+    std::vector<uint32_t> outer;
+    {
+        nb::gil_scoped_release release;
+        outer = outer_calls(key.data(), above.data(), key.size(), num_call_keys);
+    }
+    return to_numpy(std::move(outer));
+}
+
+// Adds each work to the group of its call and of all slices above; those to skip and those
+// whose key is no group get none.
+auto charge_upwards(In<uint32_t> above, In<uint32_t> key, In<uint8_t> skip, In<uint32_t> calls,
+                    In<int64_t> work_ns, size_t num_groups) {
+    require(key.size() == above.size() && skip.size() == above.size(), "columns differ in length");
+    require(calls.size() == work_ns.size(), "calls and work differ in length");
+    std::vector<int64_t> total_ns(num_groups, 0);
+    bool ok = true;
+    {
+        nb::gil_scoped_release release;
+        for (size_t i = 0; i < calls.size() && ok; ++i) {
+            uint32_t at = calls(i), last = at;
+            do {
+                ok = at < above.size();
+                if (!ok) break;
+                if (key(at) < num_groups && !skip(at)) total_ns[key(at)] += work_ns(i);
+                last = std::exchange(at, above(at));
+            } while (at != last);
+        }
+    }
+    require(ok, "slice id out of range");
+    return to_numpy(std::move(total_ns));
+}
+
+// Rows whose key is wanted, rising.
+auto find_keys(In<uint32_t> keys, In<uint8_t> wanted) {
+    std::vector<uint32_t> rows;
+    {
+        nb::gil_scoped_release release;
+        for (size_t i = 0; i < keys.size(); ++i) {
+            if (keys(i) < wanted.size() && wanted(keys(i)))
+                rows.push_back(static_cast<uint32_t>(i));
+        }
+    }
+    return to_numpy(std::move(rows));
+}
+
+// Which names slices of some kinds have: a flag a name.
+auto names_present(In<uint32_t> name, In<uint8_t> kind, In<uint8_t> wanted_kind, size_t num_names) {
+    require(name.size() == kind.size() && wanted_kind.size() == 256, "columns differ in length");
+    std::vector<uint8_t> present(num_names, 0);
+    bool ok = true;
+    {
+        nb::gil_scoped_release release;
+        for (size_t i = 0; i < name.size() && ok; ++i) {
+            if (!wanted_kind(kind(i))) continue;
+            ok = name(i) < num_names;
+            if (ok) present[name(i)] = 1;
+        }
+    }
+    require(ok, "name out of range");
+    return to_numpy(std::move(present));
+}
+
+// Rows of some kinds whose name is wanted, rising.
+auto find_names(In<uint32_t> name, In<uint8_t> kind, In<uint8_t> wanted_kind,
+                In<uint8_t> wanted_name) {
+    require(name.size() == kind.size() && wanted_kind.size() == 256, "columns differ in length");
+    std::vector<uint32_t> rows;
+    {
+        nb::gil_scoped_release release;
+        for (size_t i = 0; i < name.size(); ++i) {
+            if (!wanted_kind(kind(i)) || name(i) >= wanted_name.size()) continue;
+            if (wanted_name(name(i))) rows.push_back(static_cast<uint32_t>(i));
+        }
+    }
+    return to_numpy(std::move(rows));
 }
 
 }  // namespace
@@ -64,4 +163,15 @@ void bind_analysis(nb::module_& m) {
     m.def("survey_calls", &survey_calls_py, nb::arg("name"), nb::arg("kind"), nb::arg("parent"),
           nb::arg("depth"), nb::arg("dur_ns"), nb::arg("self_ns"), nb::arg("first_key"),
           nb::arg("num_call_keys"), nb::arg("num_keys"));
+    m.def("differing_self_times", &differing_self_times_py, nb::arg("parent"), nb::arg("start_ns"),
+          nb::arg("dur_ns"), nb::arg("self_ns"), nb::arg("first"));
+    m.def("outer_calls", &outer_calls_py, nb::arg("key"), nb::arg("above"),
+          nb::arg("num_call_keys"));
+    m.def("charge_upwards", &charge_upwards, nb::arg("above"), nb::arg("key"), nb::arg("skip"),
+          nb::arg("calls"), nb::arg("work_ns"), nb::arg("num_groups"));
+    m.def("find_keys", &find_keys, nb::arg("keys"), nb::arg("wanted"));
+    m.def("names_present", &names_present, nb::arg("name"), nb::arg("kind"), nb::arg("wanted_kind"),
+          nb::arg("num_names"));
+    m.def("find_names", &find_names, nb::arg("name"), nb::arg("kind"), nb::arg("wanted_kind"),
+          nb::arg("wanted_name"));
 }

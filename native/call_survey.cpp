@@ -29,9 +29,24 @@ bool survey_calls(const SliceColumns& in, const KeyRanges& keys, CallSurvey* out
         if (in.dur_ns[i] == 0) out->empty.push_back(id);
         if (root) continue;
         const uint32_t above = call_above(in, keys, id);
-        if (above != id && in.name[above] == in.name[i]) out->same_name.push_back(id);
+        if (above == id || in.name[above] != in.name[i]) continue;
+        out->same_name.push_back(id);
+        out->same_above.push_back(above);
     }
     return true;
+}
+
+std::vector<uint32_t> outer_calls(const uint32_t* key, const uint32_t* above, size_t num_slices,
+                                  uint32_t num_call_keys) {
+    std::vector<uint32_t> outer;
+    for (size_t i = 0; i < num_slices; ++i) {
+        if (key[i] >= num_call_keys) continue;
+        const uint32_t around = above[i];
+        if (around == i || around >= num_slices || key[around] >= num_call_keys) {
+            outer.push_back(static_cast<uint32_t>(i));
+        }
+    }
+    return outer;
 }
 
 }  // namespace trnscope

@@ -31,11 +31,16 @@ struct CallSurvey {
     // Slice ids, rising:
     std::vector<uint32_t> overlapping;  // on a deeper lane than their parent's next
     std::vector<uint32_t> same_name;    // calls whose nearest call above has the same name
+    std::vector<uint32_t> same_above;   // for each of these: that call above
     std::vector<uint32_t> empty;        // calls of no length
 };
 
 // False where a parent, or a key, is out of range.
 bool survey_calls(const SliceColumns& in, const KeyRanges& keys, CallSurvey* out);
+
+// Calls outside of all others, and some that have only slices that are no calls around them.
+std::vector<uint32_t> outer_calls(const uint32_t* key, const uint32_t* above, size_t num_slices,
+                                  uint32_t num_call_keys);
 
 // The nearest call strictly above a slice; the slice itself where there is none.
 uint32_t call_above(const SliceColumns& in, const KeyRanges& keys, uint32_t slice);

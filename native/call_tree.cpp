@@ -43,4 +43,56 @@ CallTree nest_calls(const int64_t* start_ns, const int64_t* dur_ns, size_t n) {
     return tree;
 }
 
+namespace {
+
+struct Child {
+    size_t parent;  // within the track
+    int64_t start, end;
+
+    bool operator<(const Child& other) const {
+        return parent != other.parent ? parent < other.parent : start < other.start;
+    }
+};
+
+// Where the children are longer together than their parent, counts their overlaps once.
+void limit_to_union(const TrackRows& track, std::vector<int64_t>* children_ns) {
+    std::vector<Child> children;
+    for (size_t i = 0; i < track.n; ++i) {
+        const size_t parent = track.parent[i] - track.first;
+        if (parent == i || (*children_ns)[parent] <= track.dur_ns[parent]) continue;
+        children.push_back({parent, track.start_ns[i], track.start_ns[i] + track.dur_ns[i]});
+    }
+    std::sort(children.begin(), children.end());
+    int64_t covered_until = 0;
+    for (size_t i = 0; i < children.size(); ++i) {
+        const Child& child = children[i];
+        if (i == 0 || children[i - 1].parent != child.parent) {
+            (*children_ns)[child.parent] = 0;
+            covered_until = child.start;
+        }
+        (*children_ns)[child.parent] +=
+            std::max<int64_t>(0, child.end - std::max(child.start, covered_until));
+        covered_until = std::max(covered_until, child.end);
+    }
+}
+
+}  // namespace
+
+bool differing_self_times(const TrackRows& track, SelfTimes* out) {
+    std::vector<int64_t> children_ns(track.n, 0);
+    for (size_t i = 0; i < track.n; ++i) {
+        const size_t parent = size_t{track.parent[i]} - track.first;
+        if (parent >= track.n) return false;
+        if (parent != i) children_ns[parent] += track.dur_ns[i];
+    }
+    limit_to_union(track, &children_ns);
+    for (size_t i = 0; i < track.n; ++i) {
+        const int64_t self_ns = track.dur_ns[i] - children_ns[i];
+        if (self_ns == track.self_ns[i]) continue;
+        out->row.push_back(track.first + static_cast<uint32_t>(i));
+        out->self_ns.push_back(self_ns);
+    }
+    return true;
+}
+
 }  // namespace trnscope

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from trnscope import _native
 I64 = npt.NDArray[np.int64]
 U32 = npt.NDArray[np.uint32]
 Ints = npt.NDArray[np.integer[Any]]
+_Int = TypeVar("_Int", bound=np.integer[Any])
 
 _TABLE_PER_ROW = 4
 """Pairs are numbered through a table of up to this many entries a row, by sorting beyond."""
@@ -55,6 +56,17 @@ def group_range(keys: Ints, values: Ints, num_groups: int) -> tuple[I64, I64]:
     return low, high
 
 
+def distinct(values: npt.NDArray[_Int]) -> tuple[npt.NDArray[_Int], U32]:
+    """Distinct values, rising, and for each value the number of its own among these."""
+    order = np.argsort(values, kind="stable")
+    ranked = values[order]
+    is_new = np.ones(values.size, np.bool_)
+    is_new[1:] = ranked[1:] != ranked[:-1]
+    number = np.empty(values.size, np.uint32)
+    number[order] = np.cumsum(is_new, dtype=np.uint32) - np.uint32(1)
+    return ranked[is_new], number
+
+
 def pair_up(first: Ints, second: Ints) -> Pairs:
     """Number the distinct pairs ``(first[i], second[i])``; both keys are not negative."""
     if first.size == 0:
@@ -65,13 +77,12 @@ def pair_up(first: Ints, second: Ints) -> Pairs:
     if (int(first.max()) + 1) * num_second <= _TABLE_PER_ROW * first.size:
         present = np.zeros(int(joined.max()) + 1, np.bool_)
         present[joined] = True
-        distinct = np.flatnonzero(present)
+        used = np.flatnonzero(present)
         number = np.cumsum(present, dtype=np.int64) - 1
         key = number[joined].astype(np.uint32)
     else:
-        distinct, inverse = np.unique(joined, return_inverse=True)
-        key = inverse.astype(np.uint32)
-    return Pairs(key, distinct // num_second, distinct % num_second)
+        used, key = distinct(joined)
+    return Pairs(key, used // num_second, used % num_second)
 
 
 def group_percentiles(

@@ -24,7 +24,7 @@ from functools import cached_property
 import numpy as np
 
 from trnscope import _native
-from trnscope.analysis.grouping import I64, U32
+from trnscope.analysis.grouping import I64, U32, distinct, group_sum
 from trnscope.model.kinds import SliceKind
 from trnscope.store.reader import Trace
 from trnscope.store.tables import Bool
@@ -44,12 +44,46 @@ _UTILITY = frozenset(
 _ASYNC_COLLECTIVE = re.compile(r"(gloo|nccl|rccl|xccl|hccl|ucc|mpi|neuron):\w")
 """How torch.distributed titles the work of a process group: backend, colon, collective."""
 _FRAMEWORK = (SliceKind.CPU_OP, SliceKind.ANNOTATION, SliceKind.RUNTIME)
-_CLOSED_BY_TORCH = (SliceKind.CPU_OP, SliceKind.ANNOTATION)
 _OTHER_HOST = (SliceKind.OVERHEAD, SliceKind.OTHER)
 _IS_HOST = np.zeros(256, np.bool_)
 _IS_HOST[[*_FRAMEWORK, *_OTHER_HOST, SliceKind.PYTHON]] = True
+_IS_CLOSED_BY_TORCH = np.zeros(256, np.bool_)
+_IS_CLOSED_BY_TORCH[[SliceKind.CPU_OP, SliceKind.ANNOTATION]] = True
 _ANNOTATION_RANGE, _PYTHON_RANGE, _NUM_CALL_RANGES = 1, 2, 3
 """Ranges of keys, ``num_strings`` each; ops and all others have range 0."""
+
+
+@dataclass(frozen=True)
+class SelfTimes:
+    """Own times of some slices."""
+
+    slices: U32
+    """Slice ids, rising."""
+    self_ns: I64
+
+    @staticmethod
+    def joined(parts: Sequence[SelfTimes]) -> SelfTimes:
+        """All of them; no slice may be in two."""
+        slices = np.concatenate([np.empty(0, np.uint32), *(part.slices for part in parts)])
+        self_ns = np.concatenate([np.empty(0, np.int64), *(part.self_ns for part in parts)])
+        order = np.argsort(slices, kind="stable")
+        return SelfTimes(slices[order], self_ns[order])
+
+    def of(self, ids: U32, others_ns: I64) -> I64:
+        """For each slice its own time, which is that of ``others_ns`` if it is none of these."""
+        own_ns = np.asarray(others_ns[ids], np.int64)
+        if self.slices.size:
+            at = np.minimum(np.searchsorted(self.slices, ids), self.slices.size - 1)
+            own_ns = np.where(self.slices[at] == ids, self.self_ns[at], own_ns)
+        return own_ns
+
+    def applied_to(self, others_ns: I64) -> I64:
+        """Own time of every slice, which is that of ``others_ns`` if it is none of these."""
+        if self.slices.size == 0:
+            return others_ns
+        own_ns = others_ns.copy()
+        own_ns[self.slices] = self.self_ns
+        return own_ns
 
 
 @dataclass(frozen=True)
@@ -65,7 +99,10 @@ class HostCalls:
     """String id of the name plus, by the kind of slice, 0 to 3 times ``num_strings``: torch
     keeps annotations apart from ops of the same name. At least ``num_keys`` for no call."""
     dur_ns: I64
-    self_ns: I64
+    stored_self_ns: I64
+    """Own time as the store has it."""
+    corrected: SelfTimes
+    """The slices whose own time is another than the stored one."""
     above: U32
     """Slice id of the call, or of the frame that is no call, around each slice; a root holds
     its own."""
@@ -73,9 +110,8 @@ class HostCalls:
     """Slice ids, rising, of calls that are one with their parent."""
     owners: U32
     """For each duplicate: the slice id of the call that it is part of."""
-    sums: tuple[I64, I64, I64] | None
-    """Calls, total and self time by key, duplicates not merged; absent where times were
-    corrected after they had been added up."""
+    sums: tuple[I64, I64, I64]
+    """Calls, total and self time by key, duplicates not merged."""
 
     @property
     def num_keys(self) -> int:
@@ -85,6 +121,15 @@ class HostCalls:
     def is_annotation(self, key: int) -> bool:
         """Whether a key is one of annotations."""
         return key // self.num_strings == _ANNOTATION_RANGE
+
+    @cached_property
+    def self_ns(self) -> I64:
+        """Own time."""
+        return self.corrected.applied_to(self.stored_self_ns)
+
+    def self_ns_of(self, ids: U32) -> I64:
+        """Own time of these slices."""
+        return self.corrected.of(ids, self.stored_self_ns)
 
     @cached_property
     def is_call(self) -> Bool:
@@ -124,7 +169,7 @@ def host_calls(trace: Trace, *, python: bool) -> HostCalls:
             (_NUM_CALL_RANGES + 1) * len(trace.strings),
         )
     )
-    work = _Work(trace, survey, slices.parent, slices.dur_ns, own_ns)
+    work = _Work(trace, survey, slices.parent, slices.dur_ns, own_ns, skips_python)
     duplicates = owners = np.empty(0, np.uint32)
     if is_framework:
         work.set_apart()
@@ -135,11 +180,12 @@ def host_calls(trace: Trace, *, python: bool) -> HostCalls:
         num_strings=len(trace.strings),
         key=survey.key,
         dur_ns=work.dur_ns,
-        self_ns=work.self_ns,
+        stored_self_ns=own_ns,
+        corrected=work.corrected,
         above=work.above,
         duplicates=duplicates,
         owners=owners,
-        sums=None if work.tracks else (survey.count, survey.total_ns, survey.self_ns),
+        sums=(survey.count, survey.total_ns, survey.self_ns),
     )
 
 
@@ -155,7 +201,10 @@ def _first_keys(lists_python: bool, num_strings: int) -> U32:
 
 @dataclass(frozen=True)
 class _Survey:
-    """What one native pass over all slices finds; see native/call_survey.h."""
+    """What one native pass over all slices finds; see native/call_survey.h.
+
+    Keys and sums follow when calls are corrected.
+    """
 
     key: U32
     count: I64
@@ -163,7 +212,12 @@ class _Survey:
     self_ns: I64
     overlapping: U32
     same_name: U32
+    same_above: U32
     empty: U32
+
+
+def _no_ids() -> U32:
+    return np.empty(0, np.uint32)
 
 
 @dataclass
@@ -174,66 +228,154 @@ class _Work:
     survey: _Survey
     above: U32
     dur_ns: I64
-    self_ns: I64
-    nested: U32 = field(default_factory=lambda: np.empty(0, np.uint32))
-    """Slice ids of the calls on tracks that were nested again."""
-    tracks: list[int] = field(default_factory=list)
-    """These tracks."""
-    apart: U32 = field(default_factory=lambda: np.empty(0, np.uint32))
-    """Slice ids of what was taken out of the nesting."""
+    stored_ns: I64
+    """Own time as the store has it."""
+    skips_python: bool
+    corrected: SelfTimes = field(default_factory=lambda: SelfTimes.joined([]))
+    moved: U32 = field(default_factory=_no_ids)
+    """Slice ids of the calls for which ``above`` was found anew."""
+    apart: U32 = field(default_factory=_no_ids)
+    """Slice ids, rising, of what was taken out of the nesting."""
 
     def set_apart(self) -> None:
         """Take utility ops, asynchronous collectives and unclosed calls out of the nesting.
 
-        Tracks that hold such, and tracks whose slices overlap in part, are nested again.
+        On tracks that hold such, and where slices overlap in part, own times are corrected.
         """
-        key, num_call_keys = self.survey.key, _num_call_keys(self.trace)
         utility, collective = _excluded_keys(self.trace, self.survey.count)
         unclosed, unclosed_ns = _unclosed(self.trace)
-        apart = unclosed
+        self.apart = unclosed
         if utility or collective:
-            by_name = _is_in(key, [*utility, *collective], self.survey.count.size)
-            apart = np.union1d(apart, np.flatnonzero(by_name)).astype(np.uint32)
+            by_name = self._with_keys([*utility, *collective])
+            marked = _flags([by_name, unclosed], len(self.trace.slices))
+            self.apart = np.flatnonzero(marked).astype(np.uint32)
         overlapping = self.survey.overlapping
         on_host = _IS_HOST[self.trace.slices.kind[overlapping]]
-        disturbed = np.concatenate((apart, overlapping[on_host]))
-        self.tracks = np.unique(self.trace.slices.track[disturbed]).tolist()
-        if not self.tracks:
-            return
-        self.apart = apart
-        self.above, self.self_ns = self.above.copy(), self.self_ns.copy()
-        self.self_ns[apart] = 0
-        is_taken = key < num_call_keys
-        is_taken[apart] = False
-        self.nested = np.concatenate([self._nest_again(track, is_taken) for track in self.tracks])
+        disturbed = np.concatenate((self.apart, overlapping[on_host]))
+        tracks = np.flatnonzero(np.bincount(self.trace.slices.track[disturbed])).tolist()
+        if tracks:
+            self._correct(tracks)
+            self._add_corrections()
         if utility:
-            key[_is_in(key, utility, self.survey.count.size)] = num_call_keys
+            self._unlist(utility)
         if unclosed.size:
+            added = unclosed_ns - self.dur_ns[unclosed]
+            np.add.at(self.survey.total_ns, self.survey.key[unclosed], added)
             self.dur_ns = self.dur_ns.copy()
             self.dur_ns[unclosed] = unclosed_ns
 
-    def _nest_again(self, track: int, is_taken: Bool) -> U32:
-        """Nest the calls of a track that are taken; returns their slice ids.
+    def _correct(self, tracks: Sequence[int]) -> None:
+        """Find own times, and what is above, on tracks where the stored ones do not serve."""
+        lanes = self.trace.lanes
+        if self.apart.size:
+            self.above = self.above.copy()
+        moved, times = [], []
+        for track in tracks:
+            mine = np.flatnonzero(lanes.track == track)
+            low, high = int(lanes.first[mine[0]]), int((lanes.first + lanes.count)[mine[-1]])
+            again, corrected = self._track_again(low, high)
+            moved.append(again)
+            times.append(corrected)
+        self.moved = np.concatenate(moved)
+        self.corrected = SelfTimes.joined(times)
 
-        Own time is the duration less those of all children, as torch has it, also where
-        children overlap. Where torch comes out below zero it is the time that no child covers.
+    def _track_again(self, low: int, high: int) -> tuple[U32, SelfTimes]:
+        """The slices of a track, ``low`` to ``high``, that moved, and own times that differ.
+
+        The stored nesting serves where all slices are calls, and the ones to set apart do not
+        overlap others in part: these leave their children to the call around them.
+        """
+        apart = _within(self.apart, low, high)
+        all_calls = not self.skips_python and bool(
+            (self.survey.key[low:high] < _num_call_keys(self.trace)).all()
+        )
+        if all_calls and apart.size == 0:
+            return _no_ids(), self._other_self_times(low, high)
+        if all_calls and _within(self.survey.overlapping, low, high).size == 0:
+            return self._take_out(apart, low, high)
+        return self._nest_again(apart, low, high)
+
+    def _other_self_times(self, low: int, high: int) -> SelfTimes:
+        """Own time as torch has it: children that overlap each other count in full.
+
+        Where torch comes out below zero it is the time that no child covers.
+        """
+        slices, rows = self.trace.slices, slice(low, high)
+        return SelfTimes(
+            *_native.differing_self_times(
+                slices.parent[rows],
+                slices.start_ns[rows],
+                slices.dur_ns[rows],
+                self.stored_ns[rows],
+                low,
+            )
+        )
+
+    def _take_out(self, apart: U32, low: int, high: int) -> tuple[U32, SelfTimes]:
+        """Leave the children and the own time of some slices to the call around each."""
+        is_taken = np.ones(len(self.trace.slices), np.uint8)
+        is_taken[apart] = 0
+        parent = self.trace.slices.parent
+        inside = (np.flatnonzero(is_taken[parent[low:high]] == 0) + low).astype(np.uint32)
+        moved = inside[is_taken[inside] != 0]
+        found, around = _native.climb(parent, is_taken, parent[moved])
+        self.above[moved] = np.where(found != 0, around, moved)
+        found, around = _native.climb(parent, is_taken, apart)
+        heirs, number = distinct(around[found != 0])
+        own_ns = (
+            self.stored_ns[heirs]
+            + group_sum(number, self.stored_ns[apart[found != 0]], heirs.size)[1]
+        )
+        return moved, SelfTimes.joined(
+            [SelfTimes(apart, np.zeros(apart.size, np.int64)), SelfTimes(heirs, own_ns)]
+        )
+
+    def _nest_again(self, apart: U32, low: int, high: int) -> tuple[U32, SelfTimes]:
+        """Nest the calls of a track that are not set apart.
+
         Slices that are not taken keep their parent, so that what they contain can be found
         from them.
         """
         slices = self.trace.slices
-        low, high = np.searchsorted(slices.track, [track, track + 1])
-        nested: U32 = (np.flatnonzero(is_taken[low:high]) + low).astype(np.uint32)
+        is_taken = self.survey.key[low:high] < _num_call_keys(self.trace)
+        is_taken[apart - low] = False
+        nested: U32 = (np.flatnonzero(is_taken) + low).astype(np.uint32)
         above, own_ns = _native.nest_calls(slices.start_ns[nested], slices.dur_ns[nested])
+        if self.above is slices.parent:
+            self.above = self.above.copy()
         self.above[nested] = nested[above]
-        self.self_ns[nested] = own_ns
-        return nested
+        differs = own_ns != self.stored_ns[nested]
+        return nested, SelfTimes.joined(
+            [
+                SelfTimes(apart, np.zeros(apart.size, np.int64)),
+                SelfTimes(nested[differs], own_ns[differs]),
+            ]
+        )
+
+    def _add_corrections(self) -> None:
+        """Bring the sums of own time up to date."""
+        changed = self.corrected.slices
+        added = self.corrected.self_ns - self.stored_ns[changed]
+        sums = self.survey.self_ns
+        sums += group_sum(self.survey.key[changed], added, sums.size)[1]
+
+    def _with_keys(self, keys: Sequence[int]) -> U32:
+        wanted = _flags(keys, self.survey.count.size)
+        return _native.find_keys(self.survey.key, wanted.view(np.uint8))
+
+    def _unlist(self, keys: Sequence[int]) -> None:
+        """Make all slices of these keys no calls."""
+        self.survey.key[self._with_keys(keys)] = _num_call_keys(self.trace)
+        for sums in (self.survey.count, self.survey.total_ns, self.survey.self_ns):
+            sums[list(keys)] = 0
 
     def duplicates(self) -> tuple[U32, U32]:
         """Calls that are the only child of a call of the same name, and the head of each chain."""
         candidates, parents = self._same_name_as_parent()
         dur_ns = self.dur_ns
         # Another child of any length would make the parent's own time shorter.
-        alone = self.self_ns[parents] + dur_ns[candidates] == dur_ns[parents]
+        own_ns = self.corrected.of(parents, self.stored_ns)
+        alone = own_ns + dur_ns[candidates] == dur_ns[parents]
         candidates, parents = candidates[alone], parents[alone]
         # One of no length would not. An empty only child is such a one itself.
         single = self._num_empty_children(parents) == (dur_ns[candidates] == 0)
@@ -241,18 +383,16 @@ class _Work:
 
     def _same_name_as_parent(self) -> tuple[U32, U32]:
         """Calls whose parent is a call of the same name, rising, and these parents."""
-        name = self.trace.slices.name
-        same = self.survey.same_name
-        parents = self._call_above(same)
-        if self.tracks:
-            above = self.above[self.nested]
-            again = self.nested[(name[above] == name[self.nested]) & (above != self.nested)]
-            kept = ~np.isin(self.trace.slices.track[same], self.tracks)
-            same, parents = same[kept], parents[kept]
-            same = np.concatenate((same, again))
-            parents = np.concatenate((parents, self.above[again]))
-        order = np.argsort(same)
-        return same[order], parents[order]
+        same, parents = self.survey.same_name, self.survey.same_above
+        if self.moved.size == 0 and self.apart.size == 0:
+            return same, parents
+        name, moved = self.trace.slices.name, self.moved
+        above = self.above[moved]
+        again = (name[above] == name[moved]) & (above != moved)
+        kept = ~_flags([self.moved, self.apart], name.size)[same]
+        same = np.concatenate((same[kept], moved[again]))
+        order = np.argsort(same, kind="stable")
+        return same[order], np.concatenate((parents[kept], above[again]))[order]
 
     def _call_above(self, ids: U32) -> U32:
         """The nearest call above each of these, which all have one."""
@@ -264,9 +404,9 @@ class _Work:
 
     def _num_empty_children(self, parents: U32) -> I64:
         """For each parent how many of its children have no length."""
-        empty = self.survey.empty[~np.isin(self.survey.empty, self.apart)]
-        if parents.size == 0 or empty.size == 0:
+        if parents.size == 0 or self.survey.empty.size == 0:
             return np.zeros(parents.size, np.int64)
+        empty = self.survey.empty[~_flags([self.apart], self.above.size)[self.survey.empty]]
         ranked = np.sort(self._call_above(empty[self.above[empty] != empty]))
         low, high = (np.searchsorted(ranked, parents, side=side) for side in ("left", "right"))
         return np.asarray(high - low, np.int64)
@@ -276,11 +416,18 @@ def _num_call_keys(trace: Trace) -> int:
     return _NUM_CALL_RANGES * len(trace.strings)
 
 
-def _is_in(keys: U32, wanted: Sequence[int], num_keys: int) -> Bool:
-    """Whether each key is one of the wanted ones."""
-    table = np.zeros(num_keys, np.bool_)
-    table[list(wanted)] = True
-    return np.asarray(table[keys], np.bool_)
+def _flags(marked: Sequence[int] | Sequence[U32], size: int) -> Bool:
+    """``size`` flags, set at the marked places."""
+    flags = np.zeros(size, np.bool_)
+    for places in marked:
+        flags[places] = True
+    return flags
+
+
+def _within(ids: U32, low: int, high: int) -> U32:
+    """Those of rising ids that are in ``[low, high)``."""
+    first, end = np.searchsorted(ids, np.array([low, high], ids.dtype))
+    return ids[first:end]
 
 
 def _heads(duplicates: U32, parents: U32) -> U32:
@@ -321,7 +468,7 @@ def _unclosed(trace: Trace) -> tuple[U32, I64]:
     slices, lanes = trace.slices, trace.lanes
     is_open = [trace.strings[text] == "false" for text in finished.values.tolist()]
     unclosed = finished.slices[np.array(is_open, np.bool_)]
-    unclosed = unclosed[np.isin(slices.kind[unclosed], _CLOSED_BY_TORCH)]
+    unclosed = unclosed[_IS_CLOSED_BY_TORCH[slices.kind[unclosed]]]
     # Ends rise along a lane, so the last slice of each ends last.
     last = lanes.first + lanes.count - 1
     spans = last[slices.kind[last] == SliceKind.PROFILER]

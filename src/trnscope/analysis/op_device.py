@@ -45,26 +45,21 @@ class _Charges:
     caller: I64
     """Track that the launching thread worked for."""
 
-    def sum_by_call(self) -> tuple[U32, I64]:
-        """The calls that were charged, and how much each."""
-        call, inverse = np.unique(self.call[self.has_call], return_inverse=True)
-        return call, group_sum(inverse, self.work_ns[self.has_call], call.size)[1]
-
 
 def device_time(trace: Trace, calls: HostCalls, groups: CallGroups) -> DeviceTime:
     """Self and total device time of each group of calls."""
     charges = _charge(trace, calls)
-    call, work_ns = charges.sum_by_call()
-    self_ns = _sum(groups, call, work_ns)
-    total_ns = _from_other_threads(trace, groups, charges)
-    is_counted = np.ones(len(trace.slices), np.bool_)
-    is_counted[calls.duplicates] = False
-    while call.size:
-        counted = is_counted[call]
-        total_ns += _sum(groups, call[counted], work_ns[counted])
-        has_parent = calls.parent[call] != call
-        call, work_ns = calls.parent[call[has_parent]], work_ns[has_parent]
-    return DeviceTime(self_ns, total_ns, int(charges.work_ns[~charges.has_call].sum()))
+    call, work_ns = charges.call[charges.has_call], charges.work_ns[charges.has_call]
+    is_duplicate = np.zeros(len(trace.slices), np.uint8)
+    is_duplicate[calls.duplicates] = 1
+    total_ns = _native.charge_upwards(
+        calls.above, groups.key, is_duplicate, call, work_ns, groups.num_groups
+    )
+    return DeviceTime(
+        self_ns=_sum(groups, call, work_ns),
+        total_ns=total_ns + _from_other_threads(trace, groups, charges),
+        unattributed_ns=int(charges.work_ns[~charges.has_call].sum()),
+    )
 
 
 def _sum(groups: CallGroups, slices: U32, work_ns: I64) -> I64:
@@ -79,8 +74,9 @@ def _charge(trace: Trace, calls: HostCalls) -> _Charges:
     source = np.where(launches.has_launch, launches.launch_slice, call)
     caller = calling_threads(trace)[slices.track[source]]
     left = np.flatnonzero(launches.has_launch & ~has)
-    is_annotation = slices.kind == SliceKind.ANNOTATION
-    has[left], call[left] = _around(slices.parent, is_annotation, source[left])
+    if left.size:
+        is_annotation = slices.kind == SliceKind.ANNOTATION
+        has[left], call[left] = _around(slices.parent, is_annotation, source[left])
     left = np.flatnonzero(launches.has_launch & ~has)
     # The deepest lane comes last, so that the innermost annotation stays.
     for annotation, index in _open_annotations(trace, caller[left], slices.start_ns[source[left]]):
@@ -109,7 +105,7 @@ def _heads(calls: HostCalls, call: U32) -> U32:
     if calls.duplicates.size == 0:
         return call
     at = np.minimum(np.searchsorted(calls.duplicates, call), calls.duplicates.size - 1)
-    return np.where(calls.duplicates[at] == call, calls.owners[at], call).astype(np.uint32)
+    return np.where(calls.duplicates[at] == call, calls.owners[at], call)
 
 
 def _from_other_threads(trace: Trace, groups: CallGroups, charges: _Charges) -> I64:
@@ -130,9 +126,12 @@ def _open_annotations(trace: Trace, tracks: I64, at_ns: I64) -> Iterator[tuple[U
     that it answers.
     """
     lanes, slices = trace.lanes, trace.slices
-    for lane in np.flatnonzero(np.isin(lanes.track, tracks)).tolist():
-        asked = np.flatnonzero(tracks == lanes.track[lane])
+    is_asked = np.bincount(tracks, minlength=len(trace.tracks)) > 0
+    for lane in np.flatnonzero(is_asked[lanes.track]).tolist():
         first, last = int(lanes.first[lane]), int(lanes.first[lane] + lanes.count[lane])
+        if not (slices.kind[first:last] == SliceKind.ANNOTATION).any():
+            continue
+        asked = np.flatnonzero(tracks == lanes.track[lane])
         row = np.searchsorted(slices.start_ns[first:last], at_ns[asked], side="right") + first - 1
         at = np.maximum(row, first)
         is_open = (row >= first) & (slices.start_ns[at] + slices.dur_ns[at] > at_ns[asked])

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from operator import add
+from typing import NamedTuple
 
 import numpy as np
 
-from trnscope.analysis.grouping import I64, U32, group_sum, running_max
+from trnscope import _native
+from trnscope.analysis.grouping import I64, U32, distinct, group_sum, running_max
 from trnscope.analysis.host_calls import HostCalls, host_calls
 from trnscope.analysis.op_device import DeviceTime, device_time
 from trnscope.analysis.op_groups import CallGroups, GroupBy, RowKey, group_calls
 from trnscope.store.profile import Profile
 from trnscope.store.reader import Trace
-from trnscope.store.tables import Bool
 
 _MEMORY = "[memory]"
 _OUT_OF_MEMORY = "[OutOfMemory]"
@@ -91,8 +93,7 @@ class OpsTable:
         }
 
 
-@dataclass(frozen=True)
-class _Times:
+class _Times(NamedTuple):
     """Sums of one row while traces are added up."""
 
     calls: int = 0
@@ -101,8 +102,8 @@ class _Times:
     self_device_ns: int = 0
     device_total_ns: int = 0
 
-    def __add__(self, other: _Times) -> _Times:
-        return _Times(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+    def plus(self, other: _Times) -> _Times:
+        return _Times(*map(add, self, other))
 
 
 def ops(
@@ -132,7 +133,8 @@ def ops(
         work = trace.launches.device_slice
         device = device_time(trace, calls, groups) if work.size else None
         for key, times in _trace_rows(trace, calls, groups, device):
-            rows[key] = rows.get(key, _Times()) + times
+            known = rows.get(key)
+            rows[key] = times if known is None else known.plus(times)
         if device is not None:
             has_device = True
             unattributed_ns += device.unattributed_ns
@@ -166,17 +168,18 @@ def _trace_rows(
     trace: Trace, calls: HostCalls, groups: CallGroups, device: DeviceTime | None
 ) -> Iterator[tuple[RowKey, _Times]]:
     count, self_ns, total_ns = _host_time(trace, calls, groups)
-    for group in np.flatnonzero(count).tolist():
-        yield (
-            groups.row_key(group),
-            _Times(
-                int(count[group]),
-                int(self_ns[group]),
-                int(total_ns[group]),
-                0 if device is None else int(device.self_ns[group]),
-                0 if device is None else int(device.total_ns[group]),
-            ),
-        )
+    used = np.flatnonzero(count)
+    no_time = np.zeros(groups.num_groups, np.int64)
+    columns = (
+        count,
+        self_ns,
+        total_ns,
+        no_time if device is None else device.self_ns,
+        no_time if device is None else device.total_ns,
+    )
+    times = zip(*(column[used].tolist() for column in columns), strict=True)
+    for group, row in zip(used.tolist(), times, strict=True):
+        yield groups.row_key(group), _Times(*row)
     for name, number in _point_rows(trace, calls):
         if number:
             shapes = None if trace.attribute("input_dims") is None else "[]"
@@ -187,7 +190,7 @@ def _trace_rows(
 def _host_time(trace: Trace, calls: HostCalls, groups: CallGroups) -> tuple[I64, I64, I64]:
     """Calls, self and total time of each group."""
     num = groups.num_keys
-    if calls.sums is not None and groups.key is calls.key:
+    if groups.key is calls.key:
         count, total_ns, self_ns = calls.sums
     else:
         count, total_ns = group_sum(groups.key, calls.dur_ns, num)
@@ -196,7 +199,7 @@ def _host_time(trace: Trace, calls: HostCalls, groups: CallGroups) -> tuple[I64,
     if merged.size:
         less, less_ns = group_sum(groups.key[merged], calls.dur_ns[merged], num)
         count, total_ns = count - less, total_ns - less_ns
-        own_ns = calls.self_ns[merged]
+        own_ns = calls.self_ns_of(merged)
         self_ns = self_ns - group_sum(groups.key[merged], own_ns, num)[1]
         self_ns = self_ns + group_sum(groups.key[owners], own_ns, num)[1]
     if not calls.is_framework:
@@ -209,7 +212,9 @@ def _inside_same_name(trace: Trace, calls: HostCalls) -> U32:
     """Calls that run inside a call of the same name on their thread: inner ones of a recursion."""
     slices = trace.slices
     listed = np.flatnonzero(calls.is_call)
-    listed = listed[~np.isin(listed, calls.duplicates)]
+    is_duplicate = np.zeros(len(slices), np.bool_)
+    is_duplicate[calls.duplicates] = True
+    listed = listed[~is_duplicate[listed]]
     order = np.lexsort(
         (
             slices.depth[listed],
@@ -236,28 +241,28 @@ def _point_rows(trace: Trace, calls: HostCalls) -> Iterator[tuple[str, int]]:
     """torch's rows for points in time: allocator events outside every call, and failures."""
     memory = trace.memory
     if memory.ts_ns.size:
-        yield _MEMORY, int(np.count_nonzero(~_during_calls(trace, calls, memory.ts_ns)))
-    names = trace.instants.name
-    distinct, number = np.unique(names, return_counts=True)
-    for name, count in zip(distinct.tolist(), number.tolist(), strict=True):
+        yield _MEMORY, _num_outside_calls(trace, calls, memory.ts_ns)
+    used, number = distinct(trace.instants.name)
+    count = np.bincount(number, minlength=used.size)
+    for name, repeats in zip(used.tolist(), count.tolist(), strict=True):
         if trace.strings[name] == _OUT_OF_MEMORY:
-            yield _OUT_OF_MEMORY, count
+            yield _OUT_OF_MEMORY, repeats
 
 
-def _during_calls(trace: Trace, calls: HostCalls, ts_ns: I64) -> Bool:
-    """Whether any call, on any thread, runs at these times; both of its ends count."""
-    slices = trace.slices
-    listed = calls.is_call
+def _num_outside_calls(trace: Trace, calls: HostCalls, ts_ns: I64) -> int:
+    """At how many of these rising times no call runs, on any thread; a call's ends count too."""
     # What lies in another call adds nothing to the time that calls cover.
-    is_outer = calls.parent == np.arange(len(slices), dtype=np.uint32)
-    is_outer |= ~listed[calls.parent]
-    outer = np.flatnonzero(listed & is_outer)
-    start = slices.start_ns[outer]
+    outer = _native.outer_calls(calls.key, calls.above, calls.num_keys)
+    start = trace.slices.start_ns[outer]
     order = np.argsort(start, kind="stable")
     start, reach = start[order], (start + calls.dur_ns[outer])[order]
     reach = np.maximum.accumulate(reach)
-    at = np.searchsorted(start, ts_ns, side="right") - 1
-    return np.asarray((at >= 0) & (reach[np.maximum(at, 0)] >= ts_ns), np.bool_)
+    is_first = np.ones(start.size, np.bool_)
+    is_first[1:] = start[1:] > reach[:-1]
+    is_last = np.append(is_first[1:], True)[: start.size]
+    begin = np.searchsorted(ts_ns, start[is_first], side="left")
+    end = np.searchsorted(ts_ns, reach[is_last], side="right")
+    return int(ts_ns.size - (end - begin).sum())
 
 
 def _shapes_json(text: str) -> object:

@@ -16,7 +16,7 @@ from itertools import groupby, pairwise
 import numpy as np
 
 from trnscope.analysis.memo import once_per_trace
-from trnscope.analysis.names import slices_named
+from trnscope.analysis.names import slices_of_kind_named
 from trnscope.model.intervals import I64
 from trnscope.model.kinds import SliceKind, TrackKind
 from trnscope.store.reader import Trace
@@ -27,6 +27,7 @@ _NAMED_STEP = re.compile(r"(^|[^a-z])(step|iter|iteration|batch)([^a-z]|$)", re.
 _OPTIMIZER_STEP = re.compile(r"Optimizer\.step#")
 _NO_STEP = re.compile(r"::|optimizer|scheduler|scaler|dataloader", re.IGNORECASE)
 _NUMBERS = re.compile(r"\d+")
+_HOST_KINDS = (SliceKind.ANNOTATION, SliceKind.CPU_OP, SliceKind.OTHER)
 
 
 class StepEvidence(Enum):
@@ -94,14 +95,14 @@ _NONE = StepList((), None, None)
 @once_per_trace
 def find_steps(trace: Trace) -> StepList:
     """The steps of one trace, from the best evidence there is; empty where there is none."""
-    host_kinds = (SliceKind.ANNOTATION, SliceKind.CPU_OP, SliceKind.OTHER)
     return (
-        _profiler_steps(trace, _on_threads(trace, host_kinds), StepEvidence.PROFILER_STEP)
+        _profiler_steps(
+            _on_threads(trace, _HOST_KINDS, _is_profiler_step), StepEvidence.PROFILER_STEP
+        )
         or _named_steps(trace)
-        or _optimizer_steps(trace, _on_threads(trace, host_kinds))
+        or _optimizer_steps(trace)
         or _profiler_steps(
-            trace,
-            trace.slices.of_kind(SliceKind.DEVICE_ANNOTATION),
+            _matching(trace, (SliceKind.DEVICE_ANNOTATION,), _is_profiler_step),
             StepEvidence.DEVICE_ANNOTATION,
         )
         or _NONE
@@ -122,9 +123,12 @@ class _Range:
         return self.start_ns + self.dur_ns
 
 
-def _profiler_steps(trace: Trace, ids: U32, evidence: StepEvidence) -> StepList | None:
+def _is_profiler_step(name: str) -> bool:
+    return _PROFILER_STEP.match(name) is not None
+
+
+def _profiler_steps(ranges: list[_Range], evidence: StepEvidence) -> StepList | None:
     """Of the tracks that hold ``ProfilerStep`` ranges, the one with the most of them."""
-    ranges = _matching(trace, ids, lambda name: _PROFILER_STEP.match(name) is not None)
     by_track = [(track, _without_doubles(mine)) for track, mine in _by_track(ranges)]
     if not by_track:
         return None
@@ -134,9 +138,10 @@ def _profiler_steps(trace: Trace, ids: U32, evidence: StepEvidence) -> StepList 
 
 def _named_steps(trace: Trace) -> StepList | None:
     """Of the user's ranges that are named like a step and repeat, those that cover most."""
-    ids = _on_threads(trace, (SliceKind.ANNOTATION,))
-    ranges = _matching(
-        trace, ids, lambda name: bool(_NAMED_STEP.search(name)) and not _NO_STEP.search(name)
+    ranges = _on_threads(
+        trace,
+        (SliceKind.ANNOTATION,),
+        lambda name: bool(_NAMED_STEP.search(name)) and not _NO_STEP.search(name),
     )
     groups = [
         (track, group)
@@ -150,12 +155,12 @@ def _named_steps(trace: Trace) -> StepList | None:
     return StepList(_to_next(best), StepEvidence.ANNOTATION, track)
 
 
-def _optimizer_steps(trace: Trace, ids: U32) -> StepList | None:
+def _optimizer_steps(trace: Trace) -> StepList | None:
     """From one end of the most frequent ``Optimizer.step`` to the next.
 
     What lies before the first end is no whole step and is left out.
     """
-    ranges = _matching(trace, ids, lambda name: _OPTIMIZER_STEP.match(name) is not None)
+    ranges = _on_threads(trace, _HOST_KINDS, lambda name: _OPTIMIZER_STEP.match(name) is not None)
     groups = [(track, group) for track, mine in _by_track(ranges) for group in _by_name(mine)]
     if not groups:
         return None
@@ -168,17 +173,20 @@ def _optimizer_steps(trace: Trace, ids: U32) -> StepList | None:
     return StepList(steps, StepEvidence.OPTIMIZER, track) if steps else None
 
 
-def _on_threads(trace: Trace, kinds: tuple[SliceKind, ...]) -> U32:
-    """Slice ids of these kinds on host threads."""
-    is_thread = np.array([t.kind is TrackKind.CPU_THREAD for t in trace.tracks], dtype=np.bool_)
-    ids = trace.slices.of_kind(*kinds)
-    return ids[is_thread[trace.slices.track[ids]]] if ids.size else ids
+def _on_threads(
+    trace: Trace, kinds: tuple[SliceKind, ...], wanted: Callable[[str], bool]
+) -> list[_Range]:
+    """The slices of these kinds on host threads whose name is wanted, by start."""
+    is_thread = [track.kind is TrackKind.CPU_THREAD for track in trace.tracks]
+    return [one for one in _matching(trace, kinds, wanted) if is_thread[one.track]]
 
 
-def _matching(trace: Trace, ids: U32, wanted: Callable[[str], bool]) -> list[_Range]:
-    """The slices whose name is wanted, by start."""
+def _matching(
+    trace: Trace, kinds: tuple[SliceKind, ...], wanted: Callable[[str], bool]
+) -> list[_Range]:
+    """The slices of these kinds whose name is wanted, by start."""
     slices = trace.slices
-    found = _finished(trace, slices_named(trace, ids, wanted))
+    found = _finished(trace, slices_of_kind_named(trace, kinds, wanted))
     found = found[np.lexsort((found, -slices.dur_ns[found], slices.start_ns[found]))]
     return [
         _Range(track, start, dur, name)

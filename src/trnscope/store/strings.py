@@ -17,7 +17,7 @@ class Strings(Sequence[str]):
 
     def __init__(self, ends: I64, data: U8) -> None:
         self._ends = ends
-        self._data = data
+        self._bytes = data.data
 
     def __len__(self) -> int:
         return int(self._ends.size)
@@ -28,8 +28,8 @@ class Strings(Sequence[str]):
         at = int(index)
         if not 0 <= at < len(self):
             raise IndexError(f"string {at} of {len(self)}")
-        first = 0 if at == 0 else int(self._ends[at - 1])
-        return self._data[first : int(self._ends[at])].tobytes().decode("utf-8", "surrogatepass")
+        first = 0 if at == 0 else self._ends.item(at - 1)
+        return str(self._bytes[first : self._ends.item(at)], "utf-8", "surrogatepass")
 
     def take(self, ids: Iterable[int] | npt.NDArray[Any]) -> list[str]:
         """The strings of these ids."""
