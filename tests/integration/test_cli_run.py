@@ -55,9 +55,8 @@ def test_run_reports_where_the_steps_went(script: Path) -> None:
     assert "Of a step of " in done.stdout
     assert "aten::" in done.stdout
     assert "Cost of recording: " in done.stdout
-    (trace,) = script.parent.glob("trnscope-out/*/*.json")
-    if trace.name.endswith(".capture.json"):
-        pytest.fail("no trace was kept")
+    (trace,) = script.parent.glob("trnscope-out/*/*.pt.trace.json")
+    assert f"Trace: {trace.relative_to(script.parent)}" in done.stdout
 
 
 def test_run_keeps_the_exit_code_and_ends_with_a_document(script: Path) -> None:
