@@ -15,6 +15,7 @@ import pytest
 from tools.make_example_trace import small_trace
 from trnscope.cli.app import app
 from trnscope.cli.main import run
+from trnscope.cli.plain import READING_COMMANDS, plain_command
 
 US = 1_000
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(64))
@@ -377,3 +378,42 @@ def test_choices_are_those_of_the_analyses() -> None:
     assert [choice.value for choice in KernelsGroup] == [choice.value for choice in KernelsBy]
     assert [choice.value for choice in OpsBy] == [choice.value for choice in GroupBy]
     assert [choice.value for choice in StepsFrom] == [choice.value for choice in StepsBy]
+
+
+@pytest.mark.parametrize("command", READING_COMMANDS)
+def test_a_plain_command_line_does_what_the_parser_makes_of_it(
+    small: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    assert run([command, str(small)]) == 0
+    text = capsys.readouterr().out
+    assert run([command, "--", str(small)]) == 0
+    assert capsys.readouterr().out == text
+    assert run([command, str(small), "--json"]) == 0
+    printed = capsys.readouterr().out
+    assert run([command, "--json", "--", str(small)]) == 0
+    assert capsys.readouterr().out == printed
+
+
+def test_only_plain_command_lines_need_no_parser() -> None:
+    assert plain_command(["ops", "a.json", "b.json", "--json"]) is not None
+    for args in ([], ["ops"], ["ops", "--json"], ["ops", "a", "-n", "3"], ["run", "a"], ["--help"]):
+        assert plain_command(args) is None
+
+
+def test_an_answer_as_json_loads_no_heavy_package(small: Path) -> None:
+    code = (
+        "import os, sys; from trnscope.cli.main import run; run(['ops', sys.argv[1], '--json']);"
+        "heavy = ('pyarrow', 'duckdb', 'torch', 'pydantic', 'rich.text', 'numpy.ma');"
+        "print([name for name in heavy if name in sys.modules], os.environ.get(sys.argv[2]))"
+    )
+    in_process_of_its_own("ops", small)  # indexes it
+    variable = "OPENBLAS_NUM_THREADS"
+    env = {key: value for key, value in os.environ.items() if key != variable}
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(small), variable],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=env,
+    )
+    assert done.stdout.splitlines()[-1] == "[] None"

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
 from types import TracebackType
 from typing import TextIO
 
-import typer
-from typer.main import get_command
-
-from trnscope.cli.app import app
-from trnscope.cli.options import debug_wanted
+from trnscope.cli.debug import debug_wanted
+from trnscope.cli.plain import plain_command
 from trnscope.errors import TrnscopeError
 
 EXIT_USER_ERROR = 1
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
 
-# Wrong usage is an exception of the parser inside typer, which older releases take from the
-# package click and newer ones carry themselves; BadParameter is public in both.
-_UsageProblem: type[Exception] = typer.BadParameter.__mro__[1]
+_FEW_COLLECTIONS = 100_000
+"""Garbage collection after so many new objects: a short process has little garbage."""
 
 
 def main() -> None:
@@ -29,6 +26,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         _never_fail_to_encode(stream)
     sys.excepthook = _report_bug
+    gc.set_threshold(_FEW_COLLECTIONS)
     sys.exit(run(sys.argv[1:]))
 
 
@@ -43,7 +41,7 @@ def run(args: Sequence[str]) -> int:
         # interpreter complains when it flushes on its way out.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except (KeyboardInterrupt, typer.Abort):
+    except KeyboardInterrupt:
         return _fail("interrupted", EXIT_INTERRUPTED)
     except TrnscopeError as error:
         _reraise_in_debug_mode(error)
@@ -54,13 +52,31 @@ def run(args: Sequence[str]) -> int:
 
 
 def _dispatch(args: Sequence[str]) -> int:
+    command = plain_command(args)
+    if command is None:
+        return _parse_and_run(args)
+    command()
+    return 0
+
+
+def _parse_and_run(args: Sequence[str]) -> int:
+    import typer
+    from typer.main import get_command
+
+    from trnscope.cli.app import app
+
+    # Wrong usage is an exception of the parser inside typer, which older releases take from
+    # the package click and newer ones carry themselves; BadParameter is public in both.
+    usage_problem: type[Exception] = typer.BadParameter.__mro__[1]
     command = get_command(app)
     try:
         with command.make_context("trnscope", list(args)) as context:
             result = command.invoke(context)
     except typer.Exit as done:
         return done.exit_code
-    except _UsageProblem as problem:
+    except typer.Abort:
+        return _fail("interrupted", EXIT_INTERRUPTED)
+    except usage_problem as problem:
         return _fail(_usage_text(problem), EXIT_USAGE)
     return result if isinstance(result, int) else 0
 

@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-DEBUG_VARIABLE = "TRNSCOPE_DEBUG"
-
-
-def _set_debug(value: bool) -> None:
-    # In the environment, so that a process started to record a script shows its errors too.
-    if value:
-        os.environ[DEBUG_VARIABLE] = "1"
-
-
-def debug_wanted() -> bool:
-    """Whether errors are to be shown with their traceback."""
-    return bool(os.environ.get(DEBUG_VARIABLE))
-
+from trnscope.cli.debug import set_debug
 
 Paths = Annotated[
     list[Path],
@@ -44,7 +31,7 @@ Debug = Annotated[
     typer.Option(
         "--debug",
         help="Show the traceback of an error.",
-        callback=_set_debug,
+        callback=set_debug,
         is_eager=True,
         expose_value=False,
     ),

@@ -5,25 +5,21 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Mapping
-
-from rich.console import Console
-from rich.text import Text
+from typing import TYPE_CHECKING
 
 from trnscope.report.document import to_json_text
-from trnscope.report.text import printable
 
-
-class _Console(Console):
-    """Lets the command's border decide what a reader that went away means."""
-
-    def on_broken_pipe(self) -> None:
-        """Pass it on; rich itself would end the program with exit code 1."""
-        raise BrokenPipeError
+if TYPE_CHECKING:
+    # Loaded only to print text: it takes longer than printing a document.
+    from rich.console import Console
+    from rich.text import Text
 
 
 def console(*, stderr: bool = False) -> Console:
     """A console that never interprets markup in what it prints; colours on a terminal only."""
-    return _Console(stderr=stderr, markup=False, highlight=False, emoji=False, soft_wrap=True)
+    from trnscope.cli.console import PipedConsole
+
+    return PipedConsole(stderr=stderr, markup=False, highlight=False, emoji=False, soft_wrap=True)
 
 
 def terminal_width() -> int | None:
@@ -61,6 +57,10 @@ def print_warning(message: str) -> None:
 
 
 def _remark(word: str, message: str, style: str) -> None:
+    from rich.text import Text
+
+    from trnscope.report.text import printable
+
     line = Text("trnscope: ")
     line.append(f"{word}:", style=style)
     line.append(f" {printable(message)}")

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from rich.text import Text
-
-from trnscope.analysis.breakdown import Breakdown
 from trnscope.cli.output import print_json, print_lines, print_warning, terminal_width
-from trnscope.report.marks import incomplete_reason, view_of
-from trnscope.report.sentence import sentence_line
-from trnscope.report.view import View
 from trnscope.store.profile import Profile
+
+if TYPE_CHECKING:
+    # Loaded only to show text.
+    from rich.text import Text
+
+    from trnscope.analysis.breakdown import Breakdown
+    from trnscope.report.view import View
 
 
 class Result(Protocol):
@@ -23,32 +24,47 @@ class Result(Protocol):
 
 
 ResultT = TypeVar("ResultT", bound=Result)
-Render = Callable[[ResultT, View], Iterable[Text]]
 
 
 def show(
     profile: Profile,
     result: ResultT,
-    render: Render[ResultT],
+    render: Callable[[ResultT, View], Iterable[Text]],
     *,
     as_json: bool,
     limit: int = 0,
 ) -> None:
     """Print ``result``; ``limit`` 0 shows all rows.
 
-    The text marks what came from an incomplete file on every table; with ``--json`` one line
-    on stderr says it, because most documents have no place for it.
+    The text marks what came from an incomplete file on every table.
     """
-    if not as_json:
-        view = view_of(profile, width=terminal_width(), limit=limit or None)
-        print_lines(render(result, view))
+    if as_json:
+        show_json(profile, result)
         return
-    reason = incomplete_reason(profile)
-    if reason is not None:
-        print_warning(f"incomplete: {reason}")
+    from trnscope.report.marks import view_of
+
+    view = view_of(profile, width=terminal_width(), limit=limit or None)
+    print_lines(render(result, view))
+
+
+def show_json(profile: Profile, result: Result) -> None:
+    """Print ``result`` as a document.
+
+    That figures came from an incomplete file is said in one line on stderr, because most
+    documents have no place for it.
+    """
+    if not all(trace.health.complete for trace in profile.traces):
+        from trnscope.report.marks import incomplete_reason
+
+        print_warning(f"incomplete: {incomplete_reason(profile)}")
     print_json(result.to_json())
 
 
 def show_sentence(profile: Profile, split: Breakdown) -> None:
     """End a text report with one sentence on where the time goes."""
+    from rich.text import Text
+
+    from trnscope.report.marks import view_of
+    from trnscope.report.sentence import sentence_line
+
     print_lines([Text(), sentence_line(split, view_of(profile))])

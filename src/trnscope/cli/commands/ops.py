@@ -68,11 +68,16 @@ def ops(
     """
     from trnscope.analysis.ops import ops as count_ops
     from trnscope.cli.inputs import open_profile
-    from trnscope.cli.show import show
-    from trnscope.report.ops import ops_lines, sorted_ops
+    from trnscope.cli.show import show, show_json
 
     profile = open_profile(paths)
     result = count_ops(profile, by.value, python=python, stack_depth=stack_depth)
+    if sort is None and as_json:
+        # Needs no package for text, which takes longer to load than the answer.
+        show_json(profile, result)
+        return
+    from trnscope.report.ops import ops_lines, sorted_ops
+
     if sort is not None:
         result = sorted_ops(result, sort.value)
     show(profile, result, ops_lines, as_json=as_json, limit=limit)
