@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 import trnscope
-from trnscope.analysis.attribution import attribute_device_time, link_backward
+from trnscope.analysis.attribution import attribute_device_time
+from trnscope.analysis.backward import link_backward
 from trnscope.analysis.devices import DeviceSummary
 from trnscope.analysis.kernels import kernels
 from trnscope.analysis.launch import launches

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import trnscope
-from trnscope.analysis.attribution import attribute_device_time, link_backward
+from trnscope.analysis.attribution import attribute_device_time
+from trnscope.analysis.backward import link_backward
 from trnscope.analysis.breakdown import BreakdownBasis, breakdown
 from trnscope.analysis.devices import DeviceSummary, device_work, summarize_devices
 from trnscope.analysis.health import health

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from trnscope.analysis.attribution import Attribution, attribute_device_time, link_backward
+from trnscope.analysis.attribution import Attribution, attribute_device_time
+from trnscope.analysis.backward import link_backward
 from trnscope.model.kinds import SliceKind
 from trnscope.store.builder import TraceBuilder
 from trnscope.store.profile import Profile

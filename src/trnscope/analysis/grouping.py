@@ -23,7 +23,7 @@ _TABLE_PER_ROW = 4
 """Pairs are numbered through a table of up to this many entries a row, by sorting beyond."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Pairs:
     """Two keys joined into one, numbered 0 ... ``num_groups`` - 1."""
 

@@ -53,7 +53,7 @@ _ANNOTATION_RANGE, _PYTHON_RANGE, _NUM_CALL_RANGES = 1, 2, 3
 """Ranges of keys, ``num_strings`` each; ops and all others have range 0."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class SelfTimes:
     """Own times of some slices."""
 
@@ -86,7 +86,7 @@ class SelfTimes:
         return own_ns
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class HostCalls:
     """The calls of one trace. Arrays have one entry a slice of the trace unless said."""
 
@@ -169,6 +169,7 @@ def host_calls(trace: Trace, *, python: bool) -> HostCalls:
             (_NUM_CALL_RANGES + 1) * len(trace.strings),
         )
     )
+    trace.release_pages()
     work = _Work(trace, survey, slices.parent, slices.dur_ns, own_ns, skips_python)
     duplicates = owners = np.empty(0, np.uint32)
     if is_framework:
@@ -199,7 +200,7 @@ def _first_keys(lists_python: bool, num_strings: int) -> U32:
     return ranges * np.uint32(num_strings)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class _Survey:
     """What one native pass over all slices finds; see native/call_survey.h.
 
@@ -220,7 +221,7 @@ def _no_ids() -> U32:
     return np.empty(0, np.uint32)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class _Work:
     """Own times and nesting while they are being corrected."""
 
@@ -276,6 +277,7 @@ class _Work:
             again, corrected = self._track_again(low, high)
             moved.append(again)
             times.append(corrected)
+            self.trace.release_pages()
         self.moved = np.concatenate(moved)
         self.corrected = SelfTimes.joined(times)
 

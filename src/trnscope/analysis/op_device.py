@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from trnscope import _native
-from trnscope.analysis.attribution import calling_threads
+from trnscope.analysis.backward import calling_threads
 from trnscope.analysis.grouping import I64, U32, group_sum
 from trnscope.analysis.host_calls import HostCalls
 from trnscope.analysis.op_groups import CallGroups
@@ -24,7 +24,7 @@ from trnscope.store.reader import Trace
 from trnscope.store.tables import Bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class DeviceTime:
     """Device time of each group, ns."""
 
@@ -33,7 +33,7 @@ class DeviceTime:
     unattributed_ns: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class _Charges:
     """Device work and the call that each piece is charged to, a row a piece."""
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from trnscope import _native
-from trnscope.analysis.attribution import link_backward
+from trnscope.analysis.backward import link_backward
 from trnscope.analysis.grouping import I64, U32, pair_up
 from trnscope.analysis.host_calls import HostCalls
 from trnscope.errors import UsageError
@@ -49,7 +49,7 @@ class RowKey:
     """Module names from the outermost, joined by ``/``."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class CallGroups:
     """A group for each slice of the trace, and the row that each group belongs to."""
 
@@ -130,7 +130,7 @@ def _is_tensor_list(shape: object) -> bool:
     return isinstance(shape, list) and any(isinstance(member, list) for member in shape)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class _Paths:
     """Chains of Python frames. Path 0 is the empty one."""
 

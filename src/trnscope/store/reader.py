@@ -57,8 +57,18 @@ class Trace:
 
     def table(self, name: str) -> dict[str, npt.NDArray[Any]]:
         """The columns of one table of the store, by name."""
-        path = self.directory / f"{name}.arrow"
-        return MappedTable(path, self._meta.layouts[name]).columns()
+        return self._mapped(name).columns()
+
+    def _mapped(self, name: str) -> MappedTable:
+        return MappedTable(self.directory / f"{name}.arrow", self._meta.layouts[name])
+
+    @cached_property
+    def _slice_table(self) -> MappedTable:
+        return self._mapped("slices")
+
+    def release_pages(self) -> None:
+        """Give back the memory that reading many slices took; they are mapped again when needed."""
+        self._slice_table.release_pages()
 
     @cached_property
     def strings(self) -> Strings:
@@ -68,7 +78,7 @@ class Trace:
     @cached_property
     def slices(self) -> Slices:
         """All slices, in lane order."""
-        return Slices(**self.table("slices"))
+        return Slices(**self._slice_table.columns())
 
     @cached_property
     def lanes(self) -> Lanes:

@@ -3,6 +3,8 @@
 A slice's id is its row number in :class:`Slices`. Rows are in *lane order*: by track, then
 depth, then start. Within one lane (track, depth) slices never overlap, so both starts and
 ends rise.
+
+Classes of columns are compared by identity: comparing arrays gives no single answer.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ F64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Slices:
     """Every interval with a known start and duration, one row each, in lane order."""
 
@@ -65,7 +67,7 @@ class Slices:
         return np.flatnonzero(wanted[self.kind]).astype(np.uint32)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Attribute:
     """One argument that was lifted into a typed column, for the slices that have it."""
 
@@ -84,7 +86,7 @@ class Attribute:
         return has, np.where(has, self.values[at], 0).astype(self.values.dtype)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Launches:
     """One row for each slice of device work, and what on the host caused it."""
 
@@ -99,7 +101,7 @@ class Launches:
     meaningful where ``has_op``."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Flows:
     """Directed links between slices, as the file states them and both ends could be found."""
 
@@ -109,7 +111,7 @@ class Flows:
     slice_in: U32
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Instants:
     """Points in time, without the memory events."""
 
@@ -121,7 +123,7 @@ class Instants:
     args_length: U32
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class CounterSamples:
     """Values over time, ordered by series, then time."""
 
@@ -140,7 +142,7 @@ class CounterSeries:
     key: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class MemoryEvents:
     """Allocations and frees of torch's allocators, by time."""
 
@@ -161,7 +163,7 @@ class MemoryEvents:
     """Innermost CPU_OP around it on its thread; meaningful where ``has_op``."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Unfinished:
     """Slices whose duration is unknown (absent, negative, or never closed)."""
 
@@ -171,7 +173,7 @@ class Unfinished:
     category: U16
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Lanes:
     """Row ranges of the slices table, one per (track, depth), in order."""
 
