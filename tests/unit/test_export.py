@@ -435,6 +435,9 @@ def test_an_incomplete_source_is_marked(tmp_path: Path) -> None:
         "num_events_unreadable": 2,
         "simulated": False,
     }
+    again = open_path(tmp_path / "out.json").health
+    assert not again.complete
+    assert [warning.code for warning in again.warnings] == ["partial-export"]
 
 
 def test_a_simulated_device_stays_simulated(tmp_path: Path) -> None:

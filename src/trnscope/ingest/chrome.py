@@ -218,6 +218,8 @@ class ChromeImporter:
             self._findings.note(kind, count, offset=first_byte)
         if not header.base_time_valid:
             self._findings.note("invalid-base-time", 1)
+        if header.is_partial_export:
+            self._findings.note("partial-export", 1)
         if header.base_time_ns:
             self._writer.shift_times(header.base_time_ns)
         health = self._findings.health(self._path, compressed, self._num_events, self._num_repaired)

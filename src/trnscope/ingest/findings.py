@@ -33,6 +33,7 @@ _WORDS: dict[str, _Wording] = {
     "no-phase": _Wording("{events} without a phase (ph) left out", True),
     "ignored-phase": _Wording("{events} of a phase that trnscope does not show"),
     "invalid-base-time": _Wording("baseTimeNanoseconds is no usable time and was ignored", True),
+    "partial-export": _Wording("exported by trnscope from an incomplete trace", True),
     # What the bytes say
     "truncated": _Wording("the file is cut off", True),
     "unreadable-event": _Wording("unreadable {events} left out", True),

@@ -243,6 +243,8 @@ class Header:
     evidence: frozenset[DeviceKind]
     simulated: bool
     is_kineto: bool
+    is_partial_export: bool
+    """Whether trnscope exported the file from an incomplete trace."""
     texts: Mapping[str, str]
     """Every member as JSON text."""
 
@@ -267,6 +269,7 @@ def read_header(members: Iterable[tuple[str, bytes]]) -> Header:
     base_valid = _is_int(base) and 0 <= base <= _MAX_TIME_NS
     info = _as_object(values.get("distributedInfo"))
     devices = _device_properties(values.get("deviceProperties"))
+    export = _as_object(values.get("trnscopeExport"))
     return Header(
         base_time_ns=base if base_valid else 0,
         base_time_valid=base_valid,
@@ -274,7 +277,8 @@ def read_header(members: Iterable[tuple[str, bytes]]) -> Header:
         world_size=_count(info.get("world_size")),
         devices=devices,
         evidence=frozenset(_header_evidence(texts, info, devices)),
-        simulated=any(device.simulated for device in devices),
+        simulated=any(device.simulated for device in devices) or export.get("simulated") is True,
+        is_partial_export=export.get("complete") is False,
         is_kineto=any(key in texts for key in _KINETO_HEADERS),
         texts=texts,
     )
