@@ -9,7 +9,7 @@
 
 void bind_scan(nanobind::module_& m);
 void bind_store(nanobind::module_& m);
-void bind_ingest(nanobind::module_& m);
+void bind_links(nanobind::module_& m);
 void bind_analysis(nanobind::module_& m);
 
 // Hands a vector to numpy without a copy; the array owns it.

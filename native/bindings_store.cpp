@@ -25,8 +25,17 @@ void require(bool ok, const char* what) {
     if (!ok) throw nb::value_error(what);
 }
 
+void require_below(In<uint32_t> values, size_t limit, const char* what) {
+    const bool ok = without_gil([&] {
+        uint32_t largest = 0;
+        for (size_t i = 0; i < values.size(); ++i) largest = std::max(largest, values(i));
+        return values.size() == 0 || largest < limit;
+    });
+    require(ok, what);
+}
+
 nb::tuple group_order_py(In<uint32_t> keys, size_t num_groups) {
-    for (size_t i = 0; i < keys.size(); ++i) require(keys(i) < num_groups, "key out of range");
+    require_below(keys, num_groups, "key out of range");
     std::vector<int64_t> first;
     auto order =
         without_gil([&] { return group_order(keys.data(), keys.size(), num_groups, &first); });
@@ -115,11 +124,9 @@ class PyTrackIndexer {
         }
     }
 
-    // queries: (ts_ns rising, ops_only, found out, slice out) tuples.
+    // queries: (ts_ns, rows that point_order made, ops_only, found out, slice out) tuples.
     auto index(uint32_t track, Out<uint32_t> events, uint32_t first, nb::list queries) {
-        for (size_t i = 0; i < events.size(); ++i) {
-            require(events(i) < start_.size(), "event out of range");
-        }
+        require_below(In<uint32_t>(events), start_.size(), "event out of range");
         std::vector<PointQueries> points;
         for (nb::handle query : queries) points.push_back(to_queries(nb::cast<nb::tuple>(query)));
         return to_numpy(without_gil([&] {
@@ -136,10 +143,12 @@ class PyTrackIndexer {
 
     static PointQueries to_queries(nb::tuple query) {
         const auto ts = nb::cast<In<int64_t>>(query[0]);
-        const auto found = nb::cast<Out<uint8_t>>(query[2]);
-        const auto slice = nb::cast<Out<uint32_t>>(query[3]);
+        const auto rows = nb::cast<In<uint32_t>>(query[1]);
+        const auto found = nb::cast<Out<uint8_t>>(query[3]);
+        const auto slice = nb::cast<Out<uint32_t>>(query[4]);
         require(found.size() == ts.size() && slice.size() == ts.size(), "lengths differ");
-        return {ts.data(), ts.size(), nb::cast<bool>(query[1]), found.data(), slice.data()};
+        return {ts.data(),    rows.data(), rows.size(), nb::cast<bool>(query[2]),
+                found.data(), slice.data()};
     }
 
     In<int64_t> start_, dur_;
@@ -152,13 +161,14 @@ class PyTrackIndexer {
     TrackIndexer indexer_;
 };
 
-// Rising distinct keys, and for each the position of its last occurrence.
-nb::tuple last_by_key_py(In<uint32_t> keys, size_t num_keys) {
-    std::vector<uint32_t> distinct, position;
-    const bool ok = without_gil(
-        [&] { return last_by_key(keys.data(), keys.size(), num_keys, &distinct, &position); });
-    require(ok, "key out of range");
-    return nb::make_tuple(to_numpy(std::move(distinct)), to_numpy(std::move(position)));
+// Rows of points by track, then time, and where each track begins.
+nb::tuple point_order_py(In<uint32_t> track, In<int64_t> ts_ns, size_t num_tracks) {
+    require(track.size() == ts_ns.size(), "columns differ in length");
+    require_below(track, num_tracks, "track out of range");
+    std::vector<int64_t> first;
+    auto order = without_gil(
+        [&] { return point_order(track.data(), ts_ns.data(), track.size(), num_tracks, &first); });
+    return nb::make_tuple(to_numpy(std::move(order)), to_numpy(std::move(first)));
 }
 
 nb::tuple pyramid_py(In<int64_t> first, In<int64_t> count, In<int64_t> start, In<int64_t> dur) {
@@ -189,14 +199,12 @@ void bind_store(nb::module_& m) {
                       In<uint64_t>, In<uint32_t>, int, const std::vector<int64_t>&, Out<uint32_t>,
                       uint8_t, uint8_t>())
         .def("index", &PyTrackIndexer::index);
+    m.def("point_order", &point_order_py, nb::arg("track"), nb::arg("ts_ns"),
+          nb::arg("num_tracks"));
     m.def("group_order", &group_order_py, nb::arg("keys"), nb::arg("num_groups"));
     m.def("group_sum", &group_sum_py, nb::arg("keys"), nb::arg("values"), nb::arg("num_groups"));
     m.def("group_range", &group_range_py, nb::arg("keys"), nb::arg("values"),
           nb::arg("num_groups"));
-    m.def("argsort_u32", [](In<uint32_t> keys) {
-        return to_numpy(without_gil([&] { return argsort_u32(keys.data(), keys.size()); }));
-    });
-    m.def("last_by_key", &last_by_key_py, nb::arg("keys"), nb::arg("num_keys"));
     m.def("climb", &climb_py, nb::arg("parent"), nb::arg("wanted"), nb::arg("ids"));
     m.def("build_pyramid", &pyramid_py, nb::arg("first"), nb::arg("count"), nb::arg("start"),
           nb::arg("dur"));

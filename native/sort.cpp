@@ -23,47 +23,41 @@ namespace {
 constexpr int kDigitBits = 11;
 constexpr size_t kNumDigits = size_t{1} << kDigitBits;
 
-void radix_pass(const uint32_t* keys, int shift, const std::vector<uint32_t>& from,
+template <typename Key>
+void radix_pass(const Key* keys, int shift, const std::vector<uint32_t>& from,
                 std::vector<uint32_t>* to) {
+    const auto digit = [&](uint32_t index) { return (keys[index] >> shift) & (kNumDigits - 1); };
     std::array<size_t, kNumDigits> next{};
-    for (uint32_t index : from) ++next[(keys[index] >> shift) & (kNumDigits - 1)];
+    for (uint32_t index : from) ++next[digit(index)];
     size_t sum = 0;
     for (size_t& count : next) sum += std::exchange(count, sum);
-    for (uint32_t index : from) (*to)[next[(keys[index] >> shift) & (kNumDigits - 1)]++] = index;
+    for (uint32_t index : from) (*to)[next[digit(index)]++] = index;
+}
+
+template <typename Key>
+void radix_sort(const Key* keys, std::vector<uint32_t>* order) {
+    if (order->empty()) return;
+    const auto before = [keys](uint32_t a, uint32_t b) { return keys[a] < keys[b]; };
+    if (std::is_sorted(order->begin(), order->end(), before)) return;
+    Key differ = 0;  // bits in which any two keys differ
+    for (uint32_t index : *order) differ |= keys[index] ^ keys[order->front()];
+    std::vector<uint32_t> other(order->size());
+    constexpr int kKeyBits = sizeof(Key) * 8;
+    for (int shift = 0; shift < kKeyBits; shift += kDigitBits) {
+        if (((differ >> shift) & (kNumDigits - 1)) == 0) continue;
+        radix_pass(keys, shift, *order, &other);
+        order->swap(other);
+    }
 }
 
 }  // namespace
 
-std::vector<uint32_t> argsort_u32(const uint32_t* keys, size_t n) {
-    std::vector<uint32_t> order(n);
-    std::iota(order.begin(), order.end(), 0u);
-    if (std::is_sorted(keys, keys + n)) return order;
-    const uint32_t largest = n == 0 ? 0 : *std::max_element(keys, keys + n);
-    std::vector<uint32_t> other(n);
-    for (int shift = 0; shift < 32 && (largest >> shift) != 0; shift += kDigitBits) {
-        radix_pass(keys, shift, order, &other);
-        order.swap(other);
-    }
-    return order;
+void sort_by_key(const uint32_t* keys, std::vector<uint32_t>* order) {
+    radix_sort(keys, order);
 }
 
-bool last_by_key(const uint32_t* keys, size_t n, size_t num_keys, std::vector<uint32_t>* distinct,
-                 std::vector<uint32_t>* position) {
-    std::vector<uint32_t> last(num_keys, 0);  // position + 1
-    size_t num_distinct = 0;
-    for (size_t i = 0; i < n; ++i) {
-        if (keys[i] >= num_keys) return false;
-        num_distinct += last[keys[i]] == 0;
-        last[keys[i]] = static_cast<uint32_t>(i) + 1;
-    }
-    distinct->reserve(num_distinct);
-    position->reserve(num_distinct);
-    for (size_t key = 0; key < num_keys; ++key) {
-        if (last[key] == 0) continue;
-        distinct->push_back(static_cast<uint32_t>(key));
-        position->push_back(last[key] - 1);
-    }
-    return true;
+void sort_by_key(const uint64_t* keys, std::vector<uint32_t>* order) {
+    radix_sort(keys, order);
 }
 
 void sort_slices(const int64_t* start, const int64_t* dur, uint32_t* events, size_t n) {

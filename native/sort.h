@@ -12,13 +12,9 @@ namespace trnscope {
 std::vector<uint32_t> group_order(const uint32_t* keys, size_t n, size_t num_groups,
                                   std::vector<int64_t>* first);
 
-// Indices that sort the keys; stable.
-std::vector<uint32_t> argsort_u32(const uint32_t* keys, size_t n);
-
-// Rising distinct keys and the position of each one's last occurrence; false if a key is not
-// below num_keys. Takes O(n + num_keys) and num_keys * 4 bytes.
-bool last_by_key(const uint32_t* keys, size_t n, size_t num_keys, std::vector<uint32_t>* distinct,
-                 std::vector<uint32_t>* position);
+// Sorts indices by their keys; stable.
+void sort_by_key(const uint32_t* keys, std::vector<uint32_t>* order);
+void sort_by_key(const uint64_t* keys, std::vector<uint32_t>* order);
 
 // Sorts event indices by start rising, then duration falling, then index. Time is
 // O(n log runs), where runs are the sorted stretches that the input already has.

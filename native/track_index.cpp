@@ -168,16 +168,19 @@ class Sweep {
     void close(const OpenOp& op) { op_self_.append(op.lane, op.self); }
 
     void answer_before(int64_t start, const PointQueries& queries, size_t* next) const {
-        while (*next < queries.count && queries.ts_ns[*next] < start) answer(queries, (*next)++);
+        while (*next < queries.count && queries.ts_ns[queries.rows[*next]] < start) {
+            answer(queries, (*next)++);
+        }
     }
 
     void answer(const PointQueries& queries, size_t at) const {
-        const int64_t ts = queries.ts_ns[at];
+        const uint32_t row = queries.rows[at];
+        const int64_t ts = queries.ts_ns[row];
         for (auto open = stack_.rbegin(); open != stack_.rend(); ++open) {
             const bool holds = open->start == ts || open->end > ts;
             if (!holds || (queries.ops_only && open->kind != op_kind_)) continue;
-            queries.found[at] = 1;
-            queries.slice[at] = open->slice;
+            queries.found[row] = 1;
+            queries.slice[row] = open->slice;
             return;
         }
     }
@@ -269,6 +272,17 @@ void run_both(bool parallel, const A& a, const B& b) {
 }
 
 }  // namespace
+
+std::vector<uint32_t> point_order(const uint32_t* track, const int64_t* ts_ns, size_t n,
+                                  size_t num_tracks, std::vector<int64_t>* first) {
+    std::vector<uint32_t> order = group_order(track, n, num_tracks, first);
+    const auto before = [ts_ns](uint32_t a, uint32_t b) { return ts_ns[a] < ts_ns[b]; };
+    for (size_t t = 0; t < num_tracks; ++t) {
+        const auto low = order.begin() + (*first)[t], high = order.begin() + (*first)[t + 1];
+        if (!std::is_sorted(low, high, before)) std::stable_sort(low, high, before);
+    }
+    return order;
+}
 
 std::vector<int64_t> TrackIndexer::index(uint32_t track_id, uint32_t* events, size_t n,
                                          uint32_t first, const std::vector<PointQueries>& queries,

@@ -33,13 +33,20 @@ struct OutputOffsets {
 };
 
 // Asks for the innermost slice at points in time. A slice that starts exactly then holds the point.
+// The points to ask about are rows of the columns, by rising time.
 struct PointQueries {
-    const int64_t* ts_ns;  // rising
+    const int64_t* ts_ns;
+    const uint32_t* rows;
     size_t count;
     bool ops_only;
-    uint8_t* found;   // out: 0 or 1
-    uint32_t* slice;  // out: slice id where found
+    uint8_t* found;   // out, by row: 1 where there is one, else left
+    uint32_t* slice;  // out, by row: its id
 };
+
+// Indices of points by track (below num_tracks), then time, then index. `first` gets num_tracks + 1
+// offsets.
+std::vector<uint32_t> point_order(const uint32_t* track, const int64_t* ts_ns, size_t n,
+                                  size_t num_tracks, std::vector<int64_t>* first);
 
 class TrackIndexer {
   public:

@@ -200,10 +200,13 @@ def test_a_long_track_gives_the_same_as_short_ones(tmp_path):
     assert parents == {i: i - i % 5 + of_block[i % 5] for i in range(len(long))}
 
 
-@given(st.lists(st.integers(0, 2**32 - 1), max_size=200))
-def test_argsort_is_stable(keys):
-    array = np.array(keys, np.uint32)
-    assert _native.argsort_u32(array).tolist() == np.argsort(array, kind="stable").tolist()
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(-20, 20)), max_size=60))
+def test_points_are_ordered_by_track_and_time_and_stably(points):
+    track = np.array([t for t, _ in points], np.uint32)
+    ts = np.array([at for _, at in points], np.int64)
+    order, first = _native.point_order(track, ts, 5)
+    assert order.tolist() == sorted(range(len(points)), key=lambda i: points[i])
+    assert first.tolist() == [sum(t < k for t, _ in points) for k in range(6)]
 
 
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(-(2**55), 2**55)), max_size=60))

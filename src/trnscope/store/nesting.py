@@ -26,30 +26,19 @@ from trnscope.store.tables import I64, U8, U32
 class EnclosingQueries:
     """Asks, for points on tracks, which slice is innermost there; answered while nesting."""
 
-    def __init__(self, track: U32, ts_ns: I64, *, ops_only: bool = False) -> None:
-        by_time = np.argsort(ts_ns, kind="stable")
-        self._order = by_time[_native.argsort_u32(track[by_time])]
-        self._track = track[self._order]
-        self._ts_ns = ts_ns[self._order]
+    def __init__(self, track: U32, ts_ns: I64, num_tracks: int, *, ops_only: bool = False) -> None:
+        self._ts_ns = ts_ns
+        self._order, self._first = _native.point_order(track, ts_ns, num_tracks)
         self._ops_only = ops_only
-        self._found: U8 = np.zeros(track.size, np.uint8)
-        self._slice: U32 = np.zeros(track.size, np.uint32)
+        self.found: U8 = np.zeros(track.size, np.uint8)
+        """Once nested: whether each point lies in a slice (0/1)."""
+        self.slice: U32 = np.zeros(track.size, np.uint32)
+        """The slice where ``found``, else 0."""
 
-    def of_track(self, track: int) -> tuple[I64, bool, U8, U32]:
+    def of_track(self, track: int) -> tuple[I64, U32, bool, U8, U32]:
         """The questions on one track, and where their answers go, as the indexer takes them."""
-        low, high = np.searchsorted(self._track, (track, track + 1))
-        return (
-            self._ts_ns[low:high],
-            self._ops_only,
-            self._found[low:high],
-            self._slice[low:high],
-        )
-
-    def answers(self) -> tuple[U8, U32]:
-        """Whether each point lies in a slice (0/1), and the slice; in the order of asking."""
-        found, slices = np.empty_like(self._found), np.empty_like(self._slice)
-        found[self._order], slices[self._order] = self._found, self._slice
-        return found, slices
+        rows = self._order[self._first[track] : self._first[track + 1]]
+        return self._ts_ns, rows, self._ops_only, self.found, self.slice
 
 
 @dataclass(frozen=True)
@@ -62,9 +51,10 @@ class WrittenSlices:
 
     def by_slice(self, attribute: dict[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
         """Turn (event, value) rows into (slice, value), by rising slice, the last value kept."""
-        slices = self.slice_of_event[attribute["event"]]
-        distinct, last = _native.last_by_key(slices, self.slice_of_event.size)
-        return {"slice": distinct, "value": attribute["value"][last]}
+        slices, values = _native.rows_by_slice(
+            attribute["event"], attribute["value"], self.slice_of_event
+        )
+        return {"slice": slices, "value": values}
 
 
 def write_slices(

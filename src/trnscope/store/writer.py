@@ -189,13 +189,12 @@ class TraceWriter:
         self, strings: Sequence[str], pool: Executor
     ) -> dict[str, tuple[ColumnLayout, ...]]:
         layouts: dict[str, tuple[ColumnLayout, ...]] = {}
-        raw = self._tables["slices"]
-        flow_ends = self._tables["flow_ends"].map()
-        memory = self._tables["memory"].map()
-        flow_query = EnclosingQueries(flow_ends["track"], flow_ends["ts_ns"])
-        memory_query = EnclosingQueries(memory["track"], memory["ts_ns"], ops_only=True)
+        flow_ends, memory = self._tables["flow_ends"].map(), self._tables["memory"].map()
+        num_tracks = len(self._tracks)
+        in_slice = EnclosingQueries(flow_ends["track"], flow_ends["ts_ns"], num_tracks)
+        in_op = EnclosingQueries(memory["track"], memory["ts_ns"], num_tracks, ops_only=True)
         written = write_slices(
-            self._path("slices"), raw, len(self._tracks), (flow_query, memory_query)
+            self._path("slices"), self._tables["slices"], num_tracks, (in_slice, in_op)
         )
         layouts["slices"] = written.layout
         layouts["lanes"] = self._write("lanes", written.lanes)
@@ -204,10 +203,10 @@ class TraceWriter:
             f"attribute.{key}": pool.submit(self._write_attribute, key, written)
             for key in self._attributes
         }
-        memory["has_op"], memory["op_slice"] = memory_query.answers()
+        memory["has_op"], memory["op_slice"] = in_op.found, in_op.slice
         layouts["memory"] = self._write_sorted("memory", memory, "ts_ns")
         self._tables["memory"].release_pages()
-        flows = pair_flows(flow_ends, *flow_query.answers())
+        flows = pair_flows(flow_ends, in_slice.found, in_slice.slice)
         layouts["flows"] = self._write("flows", flows)
         self._tables["flow_ends"].release_pages()
         layouts |= {name: layout.result() for name, layout in attributes.items()}
@@ -239,6 +238,8 @@ class TraceWriter:
         self, table: str, columns: dict[str, Any], key: str
     ) -> tuple[ColumnLayout, ...]:
         """Write rows by rising ``key``; holds one sorted column at a time."""
+        if np.all(columns[key][1:] >= columns[key][:-1]):
+            return self._write(table, columns)
         order = np.argsort(columns[key], kind="stable")
         dtypes = {name: values.dtype for name, values in columns.items()}
         with ColumnFileWriter(self._path(table), dtypes, order.size) as file:
