@@ -54,5 +54,5 @@ cat >"$work/words.dict" <<'DICT'
 DICT
 
 cd "$work"
-exec ./scan_fuzz -max_total_time="$seconds" -max_len=4096 -timeout=20 -rss_limit_mb=2048 \
+exec ./scan_fuzz -max_total_time="$seconds" -max_len=4096 -timeout=120 -rss_limit_mb=2048 \
     -dict=words.dict -print_final_stats=1 corpus seeds

@@ -73,14 +73,19 @@ def _events(
             *("ts_ns", "dur_ns", "id", "args_offset", "args_length"),
         )
     )
-    for row, (ph, flags, category, name, track, *numbers) in enumerate(zip(*columns, strict=True)):
+    for row, values in enumerate(zip(*columns, strict=True)):
+        ph, flags, category, name, track, ts_ns, dur_ns, event_id, offset, length = values
         yield ScannedEvent(
             chr(ph) if ph else "",
             flags,
             strings[category],
             strings[name],
             tracks[track],
-            *numbers,
+            ts_ns,
+            dur_ns,
+            event_id,
+            offset,
+            length,
             attributes[row],
             counters[row],
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import gzip
 import json
 import threading
 from pathlib import Path
@@ -654,6 +655,19 @@ class TestCases:
                 scanner = Scanner(KEYS, threads=2, window_bytes=size)
                 scanner.open(str(path))
                 assert result_of(scanner, KEYS) == wanted, path
+
+    def test_every_small_real_trace_equals_the_oracle(self, shared: Path) -> None:
+        num_events = 0
+        for path in sorted((shared / "traces").rglob("*.json*")):
+            data = path.read_bytes()
+            if path.suffix == ".gz":
+                data = gzip.decompress(data)
+            if len(data) > 200_000:
+                continue
+            wanted = scan(ReferenceScanner, data, KEYS)
+            assert scanned(data, threads=2, window_bytes=10_000) == wanted, path
+            num_events += len(wanted.events)
+        assert num_events > 200
 
 
 LOOKALIKES = [
