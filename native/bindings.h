@@ -9,6 +9,7 @@
 
 void bind_scan(nanobind::module_& m);
 void bind_store(nanobind::module_& m);
+void bind_ingest(nanobind::module_& m);
 void bind_links(nanobind::module_& m);
 void bind_analysis(nanobind::module_& m);
 

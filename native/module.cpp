@@ -23,6 +23,7 @@ NB_MODULE(_native, m) {
     m.doc() = "Native parts of trnscope: the trace scanner and the index builder.";
     nanobind::register_exception_translator(translate_system_error);
     bind_scan(m);
+    bind_ingest(m);
     bind_store(m);
     bind_links(m);
     bind_analysis(m);

@@ -55,6 +55,45 @@ class Scanner:
     def ended_cleanly(self) -> bool: ...
     def bytes_scanned(self) -> int: ...
 
+class PlacedRows:
+    track: _U32
+    kind: _U8
+    category: _U16
+    name: _U32
+    start_ns: _I64
+    dur_ns: _I64
+    args_offset: _U64
+    args_length: _U32
+    place: _U32
+    rest: _I64
+    new_categories: _U32
+    new_seen: _U32
+    new_names: _U32
+    new_tracks: _U32
+
+def place_rows(
+    phase: _U8,
+    flags: _U8,
+    category: _U32,
+    name: _U32,
+    track: _U32,
+    ts_ns: _I64,
+    dur_ns: _I64,
+    args_offset: _U64,
+    args_length: _U32,
+    number: _U16,
+    placing: _U8,
+    kind: _U8,
+    seen_kind: _U8,
+    name_kind: _U8,
+    host_track: _U32,
+    limit_ns: int,
+    /,
+) -> PlacedRows: ...
+def lift(
+    place: _U32, rows: _U32, values: npt.NDArray[Any], first_event: int
+) -> tuple[_U32, npt.NDArray[Any]]: ...
+
 class TrackIndexer:
     def __init__(
         self,
@@ -111,7 +150,17 @@ def survey_calls(
     first_key: _U32,
     num_call_keys: int,
     num_keys: int,
-) -> tuple[_U32, _I64, _I64, _I64, _U32, _U32, _U32]: ...
+) -> tuple[_U32, _I64, _I64, _I64, _U32, _U32, _U32, _U32]: ...
+def differing_self_times(
+    parent: _U32, start_ns: _I64, dur_ns: _I64, self_ns: _I64, first: int
+) -> tuple[_U32, _I64]: ...
+def outer_calls(key: _U32, above: _U32, num_call_keys: int) -> _U32: ...
+def charge_upwards(
+    above: _U32, key: _U32, skip: _U8, calls: _U32, work_ns: _I64, num_groups: int
+) -> _I64: ...
+def find_keys(keys: _U32, wanted: _U8) -> _U32: ...
+def names_present(name: _U32, kind: _U8, wanted_kind: _U8, num_names: int) -> _U8: ...
+def find_names(name: _U32, kind: _U8, wanted_kind: _U8, wanted_name: _U8) -> _U32: ...
 def climb(parent: _U32, wanted: _U8, ids: _U32) -> tuple[_U8, _U32]: ...
 def build_pyramid(
     first: _I64, count: _I64, start: _I64, dur: _I64
