@@ -272,14 +272,36 @@ while time.monotonic() < until:
 def test_operations_without_any_module_are_found_after_a_while(tmp_path: Path) -> None:
     code = """
 import time, torch
-until = time.monotonic() + 8
+until = time.monotonic() + 60
+was_recorded = False
 while time.monotonic() < until:
     torch.ones(64, 64) @ torch.ones(64, 64)
     time.sleep(0.02)
+    if was_recorded and not torch.autograd._profiler_enabled():
+        break
+    was_recorded = was_recorded or torch.autograd._profiler_enabled()
 """
     recorded = record(tmp_path, code, max_seconds=1)
     assert recorded.record.steps_by == "time"
     assert any(e.get("name") == "aten::mm" for e in events(recorded.record.trace))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "before",
+    [
+        "time.sleep(5)",  # a window of time is open when the model is made
+        "open('slow.py', 'w').write('import time; time.sleep(5)'); import slow",
+        "time.sleep(14)",  # one was recorded, and held nothing
+        "end = time.time() + 14\nwhile time.time() < end: torch.ones(2) + 1; time.sleep(0.1)",
+    ],
+)
+def test_steps_that_show_up_late_replace_a_window_of_time(tmp_path: Path, before: str) -> None:
+    code = f"import time, torch\n{before}\n{TRAIN}train(16)\n"
+    recorded = record(tmp_path, code, steps=2, warmup=4)
+    assert recorded.record.steps_by == "optimizer"
+    assert steps(recorded.record.trace) == numbered(4, 2)
+    assert len(list(recorded.out.glob("*.json"))) == 2
 
 
 def test_a_script_without_torch_runs_and_says_so(tmp_path: Path) -> None:

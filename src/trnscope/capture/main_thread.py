@@ -7,8 +7,10 @@ into torch's hooks gives no other moment for it. Python's own signal handlers ru
 from __future__ import annotations
 
 import ctypes
+import sys
 import threading
 from collections.abc import Callable
+from types import FrameType
 
 _Pending = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
 _waiting: dict[int, object] = {}
@@ -21,6 +23,16 @@ def after_seconds_in_main_thread(seconds: float, function: Callable[[], None]) -
     timer.daemon = True
     timer.name = "trnscope-timer"
     timer.start()
+
+
+def is_importing() -> bool:
+    """Whether the code that was interrupted is inside an import, and its modules half made."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _hand_over(function: Callable[[], None]) -> None:

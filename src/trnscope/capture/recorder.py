@@ -41,8 +41,11 @@ def export_trace(profiler: Any, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     # The leading dot keeps an unfinished file out of every listing; the suffix selects gzip.
     unfinished = path.with_name(f".{path.name}")
-    profiler.export_chrome_trace(str(unfinished))
-    unfinished.replace(path)
+    try:
+        profiler.export_chrome_trace(str(unfinished))
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
 
 
 def ignore_this_thread() -> None:

@@ -24,7 +24,7 @@ import torch
 import torch.utils.data
 
 from trnscope.capture.hooks import ModuleHooks, OptimizerHooks, when_first_parameter
-from trnscope.capture.main_thread import after_seconds_in_main_thread
+from trnscope.capture.main_thread import after_seconds_in_main_thread, is_importing
 from trnscope.capture.options import ProcessSettings, StepsBy
 from trnscope.capture.record import SUFFIX, CaptureRecord, record_path
 from trnscope.capture.recorder import (
@@ -97,9 +97,13 @@ class Session:
 
     def _reset(self) -> None:
         self._name: str | None = None
+        self._rank: int | None = None
+        self._world_size: int | None = None
         self._is_refused = False
         self._thread: int | None = None
         self._has_parameters = False
+        self._idle_seconds = IDLE_SECONDS
+        self._fallback: Path | None = None
         self._finder = StepFinder(self._capture.steps_by)
         self._make_window(has_steps=True)
 
@@ -123,7 +127,7 @@ class Session:
         if self._capture.steps_by is StepsBy.TIME:
             self._open_time_window(self._capture.max_seconds)
         elif self._is_root and self._capture.steps_by is StepsBy.AUTO:
-            after_seconds_in_main_thread(IDLE_SECONDS, self.idle)
+            after_seconds_in_main_thread(self._idle_seconds, self.idle)
             after_seconds_in_main_thread(LONG_IDLE_SECONDS, self.idle_for_long)
 
     def _hook_torch(self) -> None:
@@ -199,11 +203,13 @@ class Session:
     def parameter_made(self) -> None:
         """A module exists, so steps are to be expected."""
         self._has_parameters = True
+        self._drop_time_window()
 
     @_guarded
     def optimizer_made(self, optimizer: object) -> None:
         """Go by optimizer steps; without the module hooks torch.compile sees torch as it is."""
         self._finder.optimizer_made(optimizer)
+        self._drop_time_window()
         if self._modules is None or self._window.phase is not Phase.WARMUP:
             return
         if self._capture.steps_by is StepsBy.AUTO:
@@ -245,11 +251,8 @@ class Session:
     # ---- the window
 
     def _step_ended(self) -> None:
-        if not self._has_steps:
-            # A window of time was opened because no step showed up; here is one.
-            self._window.cancel()
-            self._leave_window()
-            self._make_window(has_steps=True)
+        if not self._has_steps and not self._drop_time_window():
+            return
         if self._window.phase is Phase.WARMUP and not self._can_open():
             return
         self._busy = True
@@ -278,7 +281,9 @@ class Session:
             self._switch_off()
 
     def _enter_window(self, seconds: float) -> None:
-        self._finder.freeze()
+        if self._has_steps:
+            self._finder.freeze()
+        self._reason = None
         self._undo.append(when_another_starts(self.another_profiler_starts))
         self._catch_sigterm()
         after_seconds_in_main_thread(seconds, functools.partial(self.time_is_up, self._window))
@@ -298,7 +303,10 @@ class Session:
         if self._has_steps:
             self._reason = "a step took longer than the time limit; it was cut"
         self._window.finish()
-        self._switch_off()
+        if self._has_steps or self._capture.steps_by is StepsBy.TIME:
+            self._switch_off()
+        else:
+            self._look_for_steps_again()
 
     @_guarded
     def another_profiler_starts(self, _profiler: object) -> None:
@@ -306,6 +314,8 @@ class Session:
         self._reason = "the script started a torch profiler of its own"
         self._window.finish()
         self._switch_off()
+
+    # ---- the window of time, for a script that shows no steps
 
     @_guarded
     def idle(self) -> None:
@@ -317,7 +327,13 @@ class Session:
     def idle_for_long(self) -> None:
         """No step has shown up: record a window of time."""
         nothing_happened = self._finder.found is None and not self._finder.waiting_optimizers
-        if nothing_happened and self._window.phase is Phase.WARMUP and not _starts_processes():
+        is_waiting = self._has_steps and self._window.phase is Phase.WARMUP
+        if not nothing_happened or not is_waiting or self._fallback is not None:
+            return
+        if is_importing():
+            # Starting the profiler imports parts of torch, which may be half imported now.
+            after_seconds_in_main_thread(1.0, self.idle_for_long)
+        elif not _starts_processes():
             self._open_time_window(min(self._capture.max_seconds, TIME_WINDOW_SECONDS))
 
     def _open_time_window(self, seconds: float) -> None:
@@ -326,6 +342,34 @@ class Session:
         self._make_window(has_steps=False)
         self._window.record_from_now()
         self._enter_window(seconds)
+
+    def _drop_time_window(self) -> bool:
+        """Steps are coming: forget a window of time that is open; returns whether that is done."""
+        if self._has_steps or self._capture.steps_by is StepsBy.TIME:
+            return True
+        if threading.current_thread() is not threading.main_thread():
+            return False  # it was opened on the main thread, and has to be closed there
+        self._window.cancel()
+        self._leave_window()
+        self._make_window(has_steps=True)
+        return True
+
+    def _look_for_steps_again(self) -> None:
+        """Keep what a window of time holds, until steps show up after all."""
+        self._leave_window()
+        self._fallback = self._recorder.trace
+        self._write_record()
+        self._make_window(has_steps=True)
+        if self._fallback is None:
+            # Nothing ran in it: the script was still importing, or preparing its data.
+            self._idle_seconds *= 2
+            after_seconds_in_main_thread(self._idle_seconds, self.idle)
+
+    def _drop_fallback(self) -> None:
+        if self._fallback is not None:
+            record_path(self._fallback).unlink(missing_ok=True)
+            self._fallback.unlink(missing_ok=True)
+            self._fallback = None
 
     # ---- signals
 
@@ -356,18 +400,22 @@ class Session:
         Each rank records once and so does the script itself; of other processes, a few.
         """
         if self._name is None and not self._is_refused:
-            self._name = claim_name(self._settings.claims, self._pid, current_rank(), self._is_root)
+            # Kept from here on: the process group may be gone when the record is written.
+            self._rank, self._world_size = current_rank(), world_size()
+            self._name = claim_name(self._settings.claims, self._pid, self._rank, self._is_root)
             self._is_refused = self._name is None
         return self._name is not None
 
     def _write_record(self) -> None:
         trace = self._recorder.trace
-        if trace is None and not self._is_root:
+        if trace is None and (not self._is_root or self._fallback is not None):
             return
         early = self._settings.out / f"root.{self._settings.claims.name}{SUFFIX}"
         self._record(trace).write(early if trace is None else record_path(trace))
         if trace is not None and self._is_root:
             early.unlink(missing_ok=True)
+        if self._fallback != trace:
+            self._drop_fallback()
 
     def _record(self, trace: Path | None) -> CaptureRecord:
         stretch = self._window.stretch
@@ -376,8 +424,8 @@ class Session:
             pid=self._pid,
             trace=trace,
             reason=self._reason or self._why_incomplete(trace, stretch.num_steps),
-            rank=current_rank(),
-            world_size=world_size(),
+            rank=self._rank,
+            world_size=self._world_size,
             is_root=self._is_root,
             steps_by=None if found is None else found.value,
             first_step=stretch.first_step if self._has_steps else None,
