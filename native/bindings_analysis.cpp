@@ -25,9 +25,10 @@ nb::tuple nest_calls_py(In<int64_t> start_ns, In<int64_t> dur_ns) {
     return nb::make_tuple(to_numpy(std::move(tree.parent)), to_numpy(std::move(tree.self_ns)));
 }
 
-nb::ndarray<nb::numpy, uint8_t, nb::ndim<1>> kinds_present(In<uint8_t> kind) {
+auto kinds_present(In<uint8_t> kind) {
     std::vector<uint8_t> present(256, 0);
-    for (size_t i = 0; i < kind.size(); ++i) present[kind(i)] = 1;
+    const uint8_t* kinds = kind.data();
+    for (size_t i = 0, n = kind.size(); i < n; ++i) present[kinds[i]] = 1;
     return to_numpy(std::move(present));
 }
 
@@ -96,13 +97,15 @@ auto charge_upwards(In<uint32_t> above, In<uint32_t> key, In<uint8_t> skip, In<u
     bool ok = true;
     {
         nb::gil_scoped_release release;
+        const uint32_t *up = above.data(), *group = key.data();
+        const size_t num_slices = above.size();
         for (size_t i = 0; i < calls.size() && ok; ++i) {
             uint32_t at = calls(i), last = at;
             do {
-                ok = at < above.size();
+                ok = at < num_slices;
                 if (!ok) break;
-                if (key(at) < num_groups && !skip(at)) total_ns[key(at)] += work_ns(i);
-                last = std::exchange(at, above(at));
+                if (group[at] < num_groups && !skip(at)) total_ns[group[at]] += work_ns(i);
+                last = std::exchange(at, up[at]);
             } while (at != last);
         }
     }
@@ -115,27 +118,38 @@ auto find_keys(In<uint32_t> keys, In<uint8_t> wanted) {
     std::vector<uint32_t> rows;
     {
         nb::gil_scoped_release release;
-        for (size_t i = 0; i < keys.size(); ++i) {
-            if (keys(i) < wanted.size() && wanted(keys(i)))
-                rows.push_back(static_cast<uint32_t>(i));
+        const uint32_t* key = keys.data();
+        const uint8_t* is_wanted = wanted.data();
+        const size_t num_keys = wanted.size();
+        for (size_t i = 0, n = keys.size(); i < n; ++i) {
+            if (key[i] < num_keys && is_wanted[key[i]]) rows.push_back(static_cast<uint32_t>(i));
         }
     }
     return to_numpy(std::move(rows));
 }
 
+// Calls visit(row, name) for each row of the wanted kinds.
+template <typename Visit>
+void each_of_kind(In<uint32_t> name, In<uint8_t> kind, In<uint8_t> wanted_kind,
+                  const Visit& visit) {
+    require(name.size() == kind.size() && wanted_kind.size() == 256, "columns differ in length");
+    nb::gil_scoped_release release;
+    const uint32_t* names = name.data();
+    const uint8_t* kinds = kind.data();
+    const uint8_t* wanted = wanted_kind.data();
+    for (size_t i = 0, n = name.size(); i < n; ++i) {
+        if (wanted[kinds[i]]) visit(static_cast<uint32_t>(i), names[i]);
+    }
+}
+
 // Which names slices of some kinds have: a flag a name.
 auto names_present(In<uint32_t> name, In<uint8_t> kind, In<uint8_t> wanted_kind, size_t num_names) {
-    require(name.size() == kind.size() && wanted_kind.size() == 256, "columns differ in length");
     std::vector<uint8_t> present(num_names, 0);
     bool ok = true;
-    {
-        nb::gil_scoped_release release;
-        for (size_t i = 0; i < name.size() && ok; ++i) {
-            if (!wanted_kind(kind(i))) continue;
-            ok = name(i) < num_names;
-            if (ok) present[name(i)] = 1;
-        }
-    }
+    each_of_kind(name, kind, wanted_kind, [&](uint32_t, uint32_t id) {
+        ok &= id < num_names;
+        if (id < num_names) present[id] = 1;
+    });
     require(ok, "name out of range");
     return to_numpy(std::move(present));
 }
@@ -143,15 +157,12 @@ auto names_present(In<uint32_t> name, In<uint8_t> kind, In<uint8_t> wanted_kind,
 // Rows of some kinds whose name is wanted, rising.
 auto find_names(In<uint32_t> name, In<uint8_t> kind, In<uint8_t> wanted_kind,
                 In<uint8_t> wanted_name) {
-    require(name.size() == kind.size() && wanted_kind.size() == 256, "columns differ in length");
     std::vector<uint32_t> rows;
-    {
-        nb::gil_scoped_release release;
-        for (size_t i = 0; i < name.size(); ++i) {
-            if (!wanted_kind(kind(i)) || name(i) >= wanted_name.size()) continue;
-            if (wanted_name(name(i))) rows.push_back(static_cast<uint32_t>(i));
-        }
-    }
+    const uint8_t* wanted = wanted_name.data();
+    const size_t num_names = wanted_name.size();
+    each_of_kind(name, kind, wanted_kind, [&](uint32_t row, uint32_t id) {
+        if (id < num_names && wanted[id]) rows.push_back(row);
+    });
     return to_numpy(std::move(rows));
 }
 
