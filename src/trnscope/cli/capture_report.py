@@ -139,13 +139,21 @@ def _steps(record: CaptureRecord) -> str:
 
 
 def _cost(overhead: Overhead) -> Iterator[Text]:
+    parts = [_step_cost(overhead)]
+    if overhead.total_ns is not None:
+        parts.append(f"Starting, stopping and writing took {format_ns(overhead.total_ns)} besides.")
+    yield note("Cost of recording: " + " ".join(parts))
+
+
+def _step_cost(overhead: Overhead) -> str:
     slowdown = overhead.slowdown_ratio
     if slowdown is None:
-        yield note("Cost of recording: not measured, no step ran without it to compare with.")
-        return
-    yield note(
-        f"Cost of recording: a recorded step took {format_ns(overhead.profiled_step_ns)}, one "
-        f"without {format_ns(overhead.unprofiled_step_ns)} ({format_ratio(abs(slowdown))} "
-        f"{'more' if slowdown >= 0 else 'less'}; medians "
-        f"of {overhead.num_profiled_steps} and {overhead.num_unprofiled_steps} steps)."
+        return "per step not measured, no step ran without it to compare with."
+    change = f"{format_ratio(abs(slowdown))} {'more' if slowdown >= 0 else 'less'}"
+    if not overhead.slowdown_is_clear:
+        change += ", within what steps vary by themselves"
+    return (
+        f"a recorded step took {format_ns(overhead.profiled_step_ns)}, one without "
+        f"{format_ns(overhead.unprofiled_step_ns)} ({change}; medians of "
+        f"{overhead.num_profiled_steps} and {overhead.num_unprofiled_steps} steps)."
     )

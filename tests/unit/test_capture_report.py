@@ -1,0 +1,49 @@
+"""The lines that a run prints about what its recording cost."""
+
+from __future__ import annotations
+
+import pytest
+
+from trnscope.capture.record import Overhead
+from trnscope.cli.capture_report import _cost
+
+MS = 1_000_000
+
+
+def line(overhead: Overhead) -> str:
+    (text,) = _cost(overhead)
+    return text.plain
+
+
+@pytest.mark.parametrize(
+    ("profiled", "recorded", "plain", "change"),
+    [
+        (12 * MS, (11 * MS, 13 * MS), (9 * MS, 10 * MS), "20.0 % more"),
+        (9 * MS, (8 * MS, 13 * MS), (7 * MS, 14 * MS), "10.0 % less, within what steps vary by"),
+    ],
+)
+def test_a_slowdown_is_stated_and_noise_is_called_noise(
+    profiled: int, recorded: tuple[int, int], plain: tuple[int, int], change: str
+) -> None:
+    cost = Overhead(
+        profiled_step_ns=profiled,
+        unprofiled_step_ns=10 * MS,
+        num_profiled_steps=8,
+        num_unprofiled_steps=5,
+        profiled_range_ns=recorded,
+        unprofiled_range_ns=plain,
+        start_ns=MS,
+        stop_ns=2 * MS,
+        export_ns=3 * MS,
+    )
+    text = line(cost)
+    assert f"({change}" in text
+    assert "medians of 8 and 5 steps" in text
+    assert text.endswith("Starting, stopping and writing took 6.000 ms besides.")
+    assert ("within what steps vary" in text) == (not cost.slowdown_is_clear)
+
+
+def test_what_was_not_measured_is_not_stated_as_zero() -> None:
+    assert line(Overhead()) == (
+        "Cost of recording: per step not measured, no step ran without it to compare with."
+    )
