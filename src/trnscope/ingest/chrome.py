@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from trnscope import _native
 from trnscope.errors import TraceFormatError
 from trnscope.ingest.brackets import BracketReader
 from trnscope.ingest.findings import Findings, describe_event
@@ -100,8 +101,10 @@ class ChromeImporter:
 
     def run(self, compressed: bool, progress: Progress | None) -> None:
         """Scan, place and finish."""
+        _native.keep_freed_memory()
         try:
             self._scan(compressed, progress)
+            _native.release_freed_memory()
             self._finish(compressed)
         finally:
             self._scanner.stop()  # lets an inflating thread go, whatever happened
