@@ -137,6 +137,11 @@ class HostCalls:
         return np.asarray(self.key < self.num_keys, np.bool_)
 
     @cached_property
+    def is_duplicate(self) -> Bool:
+        """Whether a slice is one call with its parent."""
+        return _flags([self.duplicates], self.key.size)
+
+    @cached_property
     def parent(self) -> U32:
         """Slice id of the call around each slice; a slice outside of all holds its own."""
         if not self.skips_python:

@@ -50,10 +50,9 @@ def device_time(trace: Trace, calls: HostCalls, groups: CallGroups) -> DeviceTim
     """Self and total device time of each group of calls."""
     charges = _charge(trace, calls)
     call, work_ns = charges.call[charges.has_call], charges.work_ns[charges.has_call]
-    is_duplicate = np.zeros(len(trace.slices), np.uint8)
-    is_duplicate[calls.duplicates] = 1
+    skipped = calls.is_duplicate.view(np.uint8)
     total_ns = _native.charge_upwards(
-        calls.above, groups.key, is_duplicate, call, work_ns, groups.num_groups
+        calls.above, groups.key, skipped, call, work_ns, groups.num_groups
     )
     return DeviceTime(
         self_ns=_sum(groups, call, work_ns),
@@ -102,10 +101,10 @@ def _around(parent: U32, wanted: Bool, ids: U32) -> tuple[Bool, U32]:
 
 def _heads(calls: HostCalls, call: U32) -> U32:
     """The calls themselves, or the ones that they are merged into."""
-    if calls.duplicates.size == 0:
-        return call
-    at = np.minimum(np.searchsorted(calls.duplicates, call), calls.duplicates.size - 1)
-    return np.where(calls.duplicates[at] == call, calls.owners[at], call)
+    merged = np.flatnonzero(calls.is_duplicate[call])
+    heads = call.copy()
+    heads[merged] = calls.owners[np.searchsorted(calls.duplicates, call[merged])]
+    return heads
 
 
 def _from_other_threads(trace: Trace, groups: CallGroups, charges: _Charges) -> I64:

@@ -212,9 +212,7 @@ def _inside_same_name(trace: Trace, calls: HostCalls) -> U32:
     """Calls that run inside a call of the same name on their thread: inner ones of a recursion."""
     slices = trace.slices
     listed = np.flatnonzero(calls.is_call)
-    is_duplicate = np.zeros(len(slices), np.bool_)
-    is_duplicate[calls.duplicates] = True
-    listed = listed[~is_duplicate[listed]]
+    listed = listed[~calls.is_duplicate[listed]]
     order = np.lexsort(
         (
             slices.depth[listed],

@@ -33,7 +33,16 @@ class Strings(Sequence[str]):
 
     def take(self, ids: Iterable[int] | npt.NDArray[Any]) -> list[str]:
         """The strings of these ids."""
-        return [self[i] for i in ids]
+        at = np.fromiter(ids, np.int64) if not isinstance(ids, np.ndarray) else ids
+        if at.size == 0:
+            return []
+        if at.min() < 0 or at.max() >= len(self):
+            raise IndexError(f"strings {at.min()} to {at.max()} of {len(self)}")
+        first = np.where(at == 0, 0, self._ends[at - 1]).tolist()
+        return [
+            str(self._bytes[low:high], "utf-8", "surrogatepass")
+            for low, high in zip(first, self._ends[at].tolist(), strict=True)
+        ]
 
     @cached_property
     def array(self) -> npt.NDArray[np.object_]:
