@@ -11,6 +11,7 @@ import mmap
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -20,8 +21,11 @@ import numpy.typing as npt
 
 _ALIGNMENT = 64
 _CONTINUATION = b"\xff\xff\xff\xff"
+# Numbers that Arrow's Message.fbs and Schema.fbs give to what is used here.
 _METADATA_V5 = 4
-_RECORD_BATCH = 3
+_SCHEMA, _RECORD_BATCH = 1, 3
+_INT, _FLOAT = 2, 3
+_FLOAT_PRECISION = {4: 1, 8: 2}
 
 
 @dataclass(frozen=True)
@@ -38,8 +42,58 @@ def _aligned(size: int) -> int:
     return -(-size // _ALIGNMENT) * _ALIGNMENT
 
 
+def _message(b: Any, header_type: int, header: int, body: int) -> bytes:
+    """Finish a Message around its ``header``; ``body`` bytes of data follow it."""
+    b.StartObject(5)
+    b.PrependInt16Slot(0, _METADATA_V5, 0)
+    b.PrependUint8Slot(1, header_type, 0)
+    b.PrependUOffsetTRelativeSlot(2, header, 0)
+    b.PrependInt64Slot(3, body, 0)
+    b.Finish(b.EndObject())
+    return bytes(b.Output())
+
+
+def _offset_vector(b: Any, offsets: Sequence[int]) -> int:
+    b.StartVector(4, len(offsets), 4)
+    for offset in reversed(offsets):
+        b.PrependUOffsetTRelative(offset)
+    return int(b.EndVector())
+
+
+def _field(b: Any, name: str, dtype: np.dtype[Any]) -> int:
+    """The Field table of a column that has no nulls."""
+    text = b.CreateString(name)
+    children = _offset_vector(b, ())  # Arrow's reader wants the vector, though it is empty
+    b.StartObject(2)
+    if dtype.kind == "f":
+        b.PrependInt16Slot(0, _FLOAT_PRECISION[dtype.itemsize], 0)
+    else:
+        b.PrependInt32Slot(0, 8 * dtype.itemsize, 0)
+        b.PrependBoolSlot(1, dtype.kind == "i", False)
+    number_type = b.EndObject()
+    b.StartObject(7)
+    b.PrependUOffsetTRelativeSlot(0, text, 0)
+    b.PrependBoolSlot(1, True, False)
+    b.PrependUint8Slot(2, _FLOAT if dtype.kind == "f" else _INT, 0)
+    b.PrependUOffsetTRelativeSlot(3, number_type, 0)
+    b.PrependUOffsetTRelativeSlot(5, children, 0)
+    return int(b.EndObject())
+
+
+@lru_cache
+def _schema_message(columns: tuple[tuple[str, np.dtype[Any]], ...]) -> bytes:
+    """The flatbuffer of a Schema message. Written here, since Arrow's library loads slowly."""
+    import flatbuffers
+
+    b = flatbuffers.Builder(1024)
+    fields = _offset_vector(b, [_field(b, name, dtype) for name, dtype in columns])
+    b.StartObject(4)
+    b.PrependUOffsetTRelativeSlot(1, fields, 0)
+    return _message(b, _SCHEMA, b.EndObject(), 0)
+
+
 def _record_batch_message(num_rows: int, buffers: Sequence[tuple[int, int]], body: int) -> bytes:
-    """The flatbuffer of a RecordBatch message (Arrow's Message.fbs) without nulls.
+    """The flatbuffer of a RecordBatch message without nulls.
 
     ``buffers`` holds (offset, length) of each column's data within a body of ``body`` bytes.
     """
@@ -63,31 +117,23 @@ def _record_batch_message(num_rows: int, buffers: Sequence[tuple[int, int]], bod
     b.PrependInt64Slot(0, num_rows, 0)
     b.PrependUOffsetTRelativeSlot(1, node_vector, 0)
     b.PrependUOffsetTRelativeSlot(2, buffer_vector, 0)
-    batch = b.EndObject()
-    b.StartObject(5)
-    b.PrependInt16Slot(0, _METADATA_V5, 0)
-    b.PrependUint8Slot(1, _RECORD_BATCH, 0)
-    b.PrependUOffsetTRelativeSlot(2, batch, 0)
-    b.PrependInt64Slot(3, body, 0)
-    b.Finish(b.EndObject())
-    return bytes(b.Output())
+    return _message(b, _RECORD_BATCH, b.EndObject(), body)
+
+
+def _framed(message: bytes, padded: int) -> bytes:
+    return _CONTINUATION + padded.to_bytes(4, "little") + message.ljust(padded, b"\0")
 
 
 def _header(columns: Mapping[str, np.dtype[Any]], num_rows: int) -> tuple[bytes, list[int], int]:
     """Everything before the body, the body offset of each column, and the body's length."""
-    import pyarrow as pa
-
-    offsets, body = [], 0
-    for dtype in columns.values():
-        offsets.append(body)
-        body += _aligned(num_rows * dtype.itemsize)
     sizes = [num_rows * dtype.itemsize for dtype in columns.values()]
-    schema = pa.schema([(name, pa.from_numpy_dtype(dtype)) for name, dtype in columns.items()])
-    head: bytes = schema.serialize().to_pybytes()
+    ends = np.cumsum([_aligned(size) for size in sizes]).tolist()
+    offsets, body = [0, *ends[:-1]], ends[-1]
+    schema = _schema_message(tuple(columns.items()))
+    head = _framed(schema, -(-len(schema) // 8) * 8)
     message = _record_batch_message(num_rows, list(zip(offsets, sizes, strict=True)), body)
     padded = _aligned(len(head) + 8 + len(message)) - len(head) - 8
-    head += _CONTINUATION + padded.to_bytes(4, "little") + message.ljust(padded, b"\0")
-    return head, offsets, body
+    return head + _framed(message, padded), offsets, body
 
 
 class ColumnFileWriter:
