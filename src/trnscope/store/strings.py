@@ -33,7 +33,7 @@ class Strings(Sequence[str]):
 
     def take(self, ids: Iterable[int] | npt.NDArray[Any]) -> list[str]:
         """The strings of these ids."""
-        at = np.fromiter(ids, np.int64) if not isinstance(ids, np.ndarray) else ids
+        at = ids.astype(np.int64) if isinstance(ids, np.ndarray) else np.fromiter(ids, np.int64)
         if at.size == 0:
             return []
         if at.min() < 0 or at.max() >= len(self):
