@@ -17,6 +17,7 @@ from trnscope.store.builder import TraceBuilder
 from trnscope.store.cache import content_key, open_cached
 from trnscope.store.reader import Trace
 from trnscope.store.schema import META_FILE, SCHEMA_VERSION
+from trnscope.store.strings import Strings, encode_strings
 
 
 def names(trace, ids):
@@ -279,3 +280,14 @@ def test_a_folder_that_is_no_store_is_refused(tmp_path):
     (tmp_path / META_FILE).write_text("{}")
     with pytest.raises(TraceFormatError, match="no trnscope store"):
         Trace(tmp_path)
+
+
+def test_strings_are_taken_by_ids_of_any_type() -> None:
+    strings = Strings(*encode_strings(["first", "", "µs"]))
+    for dtype in (np.uint32, np.int64):
+        assert strings.take(np.array([2, 0, 1, 0], dtype)) == ["µs", "first", "", "first"]
+    assert strings.take(i for i in (1, 2)) == ["", "µs"]
+    assert strings.take([]) == []
+    for wrong in ([3], [-1]):
+        with pytest.raises(IndexError):
+            strings.take(wrong)
