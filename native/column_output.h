@@ -3,9 +3,11 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <system_error>
 #include <vector>
 
@@ -29,19 +31,21 @@ template <typename T>
 class LaneColumn {
   public:
     // Row r of the table lies at byte `offset + r * sizeof(T)`; lane l begins at row lane_first[l].
-    LaneColumn(int fd, int64_t offset, const std::vector<uint32_t>& lane_first)
-        : fd_(fd), offset_(offset), next_row_(lane_first), buffers_(lane_first.size()) {
+    // The lanes have num_rows rows in all.
+    LaneColumn(int fd, int64_t offset, const std::vector<uint32_t>& lane_first, size_t num_rows)
+        : fd_(fd), offset_(offset), next_row_(lane_first), held_(lane_first.size(), 0) {
         capacity_ = kMinBuffer;
-        if (!buffers_.empty()) capacity_ += kSharedBuffer / buffers_.size();
+        if (!held_.empty()) capacity_ += std::min(kSharedBuffer, num_rows) / held_.size();
+        buffer_.reset(new T[held_.size() * capacity_]);
     }
 
     void append(size_t lane, T value) {
-        buffers_[lane].push_back(value);
-        if (buffers_[lane].size() >= capacity_) flush(lane);
+        buffer_[lane * capacity_ + held_[lane]++] = value;
+        if (held_[lane] == capacity_) flush(lane);
     }
 
     void flush_all() {
-        for (size_t lane = 0; lane < buffers_.size(); ++lane) flush(lane);
+        for (size_t lane = 0; lane < held_.size(); ++lane) flush(lane);
     }
 
   private:
@@ -49,18 +53,18 @@ class LaneColumn {
     static constexpr size_t kSharedBuffer = 256 << 10;  // values over all lanes
 
     void flush(size_t lane) {
-        std::vector<T>& buffer = buffers_[lane];
-        write_at(fd_, buffer.data(), buffer.size() * sizeof(T),
+        write_at(fd_, &buffer_[lane * capacity_], held_[lane] * sizeof(T),
                  offset_ + static_cast<int64_t>(next_row_[lane] * sizeof(T)));
-        next_row_[lane] += static_cast<uint32_t>(buffer.size());
-        buffer.clear();
+        next_row_[lane] += held_[lane];
+        held_[lane] = 0;
     }
 
     int fd_;
     int64_t offset_;
     std::vector<uint32_t> next_row_;
-    std::vector<std::vector<T>> buffers_;
-    size_t capacity_;
+    std::vector<uint32_t> held_;   // values in each lane's part of the buffer
+    std::unique_ptr<T[]> buffer_;  // left uninitialised: a short lane touches little of it
+    size_t capacity_;              // of a lane's part
 };
 
 }  // namespace trnscope

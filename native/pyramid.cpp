@@ -42,6 +42,15 @@ std::array<int64_t, kPyramidLevels> num_buckets(const Lane& lane, const int64_t*
     return buckets;
 }
 
+// One row of the pyramid while it is made.
+struct Bucket {
+    int64_t start;
+    int64_t end;
+    uint32_t count;
+    int64_t busy;
+    uint32_t longest;
+};
+
 class LaneLevels {
   public:
     LaneLevels(const Lane& lane, const int64_t* start, const int64_t* dur, Pyramid* out)
@@ -50,36 +59,50 @@ class LaneLevels {
     // Appends one level, made from `from`; returns its rows in the pyramid.
     Rows add(int level, const Rows& from) {
         const size_t first = out_->level.size();
-        int64_t open_bucket = 0;
-        for (size_t i = from.first; i < from.first + from.count; ++i) {
-            const int64_t bucket = start_at(i, from.raw) >> shift_of(level);
-            if (out_->level.size() == first || bucket != open_bucket) open(level, i, from.raw);
-            open_bucket = bucket;
-            merge(i, from.raw);
+        if (from.raw) {
+            merge(level, from, [this](size_t i) { return slice(i); });
+        } else {
+            merge(level, from, [this](size_t i) { return finer(i); });
         }
         return {first, out_->level.size() - first, false};
     }
 
   private:
-    int64_t start_at(size_t i, bool raw) const { return raw ? start_[i] : out_->start[i]; }
-
-    void open(int level, size_t i, bool raw) {
-        out_->level.push_back(static_cast<uint8_t>(level));
-        out_->lane.push_back(lane_.id);
-        out_->start.push_back(start_at(i, raw));
-        out_->end.push_back(start_at(i, raw));
-        out_->count.push_back(0);
-        out_->busy.push_back(0);
-        out_->longest.push_back(raw ? static_cast<uint32_t>(i) : out_->longest[i]);
+    Bucket slice(size_t i) const {
+        return {start_[i], start_[i] + dur_[i], 1, dur_[i], static_cast<uint32_t>(i)};
     }
 
-    void merge(size_t i, bool raw) {
-        const int64_t end = raw ? start_[i] + dur_[i] : out_->end[i];
-        const uint32_t longest = raw ? static_cast<uint32_t>(i) : out_->longest[i];
-        out_->end.back() = std::max(out_->end.back(), end);
-        out_->count.back() += raw ? 1 : out_->count[i];
-        out_->busy.back() += raw ? dur_[i] : out_->busy[i];
-        if (dur_[longest] > dur_[out_->longest.back()]) out_->longest.back() = longest;
+    Bucket finer(size_t i) const {
+        return {out_->start[i], out_->end[i], out_->count[i], out_->busy[i], out_->longest[i]};
+    }
+
+    template <typename Row>
+    void merge(int level, const Rows& from, const Row& row) {
+        const int shift = shift_of(level);
+        Bucket open = row(from.first);
+        for (size_t i = from.first + 1; i < from.first + from.count; ++i) {
+            const Bucket next = row(i);
+            if (next.start >> shift != open.start >> shift) {
+                append(level, open);
+                open = next;
+                continue;
+            }
+            open.end = std::max(open.end, next.end);
+            open.count += next.count;
+            open.busy += next.busy;
+            if (dur_[next.longest] > dur_[open.longest]) open.longest = next.longest;
+        }
+        append(level, open);
+    }
+
+    void append(int level, const Bucket& bucket) {
+        out_->level.push_back(static_cast<uint8_t>(level));
+        out_->lane.push_back(lane_.id);
+        out_->start.push_back(bucket.start);
+        out_->end.push_back(bucket.end);
+        out_->count.push_back(bucket.count);
+        out_->busy.push_back(bucket.busy);
+        out_->longest.push_back(bucket.longest);
     }
 
     Lane lane_;

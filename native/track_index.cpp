@@ -32,9 +32,8 @@ struct Track {
 template <typename Entry, typename Close>
 void close_finished(std::vector<Entry>* stack, int64_t start, int64_t end, const Close& close) {
     while (!stack->empty() && (start >= stack->back().end || end > stack->back().end)) {
-        const Entry entry = stack->back();
+        close(stack->back());
         stack->pop_back();
-        close(entry);
     }
 }
 
@@ -85,22 +84,21 @@ class Sweep {
         : track_(track),
           lanes_(lanes),
           next_slice_(lane_first),
-          parent_(fd, out.parent, lane_first),
-          self_(fd, out.self_ns, lane_first),
-          op_self_(fd, out.op_self_ns, lane_first),
+          parent_(fd, out.parent, lane_first, track.n),
+          self_(fd, out.self_ns, lane_first, track.n),
+          op_self_(fd, out.op_self_ns, lane_first, track.n),
           python_kind_(python_kind),
           op_kind_(op_kind) {}
 
     void run(const std::vector<PointQueries>& queries, uint32_t* slice_of_event) {
-        std::vector<size_t> answered(queries.size(), 0);
+        for (const PointQueries& asked : queries) unanswered_.push_back(asked);
+        answer_before(kNever);
         for (size_t i = 0; i < track_.n; ++i) {
-            for (size_t q = 0; q < queries.size(); ++q) {
-                answer_before(track_.start(i), queries[q], &answered[q]);
-            }
+            if (next_point_ < track_.start(i)) answer_before(track_.start(i));
             slice_of_event[track_.events[i]] = open(i);
         }
-        for (size_t q = 0; q < queries.size(); ++q) {
-            while (answered[q] < queries[q].count) answer(queries[q], answered[q]++);
+        for (const PointQueries& left : unanswered_) {
+            for (size_t at = 0; at < left.count; ++at) answer(left, left.rows[at]);
         }
         constexpr int64_t kEnd = std::numeric_limits<int64_t>::max();
         close_finished(&stack_, kEnd, kEnd, [this](const Open& slice) { close(slice); });
@@ -167,14 +165,19 @@ class Sweep {
 
     void close(const OpenOp& op) { op_self_.append(op.lane, op.self); }
 
-    void answer_before(int64_t start, const PointQueries& queries, size_t* next) const {
-        while (*next < queries.count && queries.ts_ns[queries.rows[*next]] < start) {
-            answer(queries, (*next)++);
+    // Answers what is asked about times before `start`, and finds the next time asked about.
+    void answer_before(int64_t start) {
+        next_point_ = std::numeric_limits<int64_t>::max();
+        for (PointQueries& left : unanswered_) {
+            while (left.count > 0 && left.ts_ns[*left.rows] < start) {
+                answer(left, *left.rows++);
+                --left.count;
+            }
+            if (left.count > 0) next_point_ = std::min(next_point_, left.ts_ns[*left.rows]);
         }
     }
 
-    void answer(const PointQueries& queries, size_t at) const {
-        const uint32_t row = queries.rows[at];
+    void answer(const PointQueries& queries, uint32_t row) const {
         const int64_t ts = queries.ts_ns[row];
         for (auto open = stack_.rbegin(); open != stack_.rend(); ++open) {
             const bool holds = open->start == ts || open->end > ts;
@@ -192,6 +195,8 @@ class Sweep {
     LaneColumn<int64_t> self_, op_self_;
     uint8_t python_kind_, op_kind_;
     int64_t roots_covered_until_ = kNever;
+    std::vector<PointQueries> unanswered_;
+    int64_t next_point_ = kNever;  // the earliest time in unanswered_
     std::vector<Open> stack_;
     std::vector<OpenOp> op_stack_;
 };
