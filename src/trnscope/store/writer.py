@@ -205,7 +205,6 @@ class TraceWriter:
         }
         memory["has_op"], memory["op_slice"] = in_op.found, in_op.slice
         layouts["memory"] = self._write_sorted("memory", memory, "ts_ns")
-        self._tables["memory"].release_pages()
         flows = pair_flows(flow_ends, in_slice.found, in_slice.slice)
         layouts["flows"] = self._write("flows", flows)
         self._tables["flow_ends"].release_pages()
@@ -224,9 +223,9 @@ class TraceWriter:
 
     def _write_attribute(self, key: str, written: WrittenSlices) -> tuple[ColumnLayout, ...]:
         table = self._attributes[key]
-        layout = self._write(f"attribute.{key}", written.by_slice(table.map()))
+        rows = written.by_slice(table.map())
         table.release_pages()
-        return layout
+        return self._write(f"attribute.{key}", rows)
 
     def _path(self, table: str) -> Path:
         return self._directory / f"{table}.arrow"
@@ -237,12 +236,13 @@ class TraceWriter:
     def _write_sorted(
         self, table: str, columns: dict[str, Any], key: str
     ) -> tuple[ColumnLayout, ...]:
-        """Write rows by rising ``key``; holds one sorted column at a time."""
-        if np.all(columns[key][1:] >= columns[key][:-1]):
-            return self._write(table, columns)
-        order = np.argsort(columns[key], kind="stable")
+        """Write rows by rising ``key``; holds one column at a time."""
+        times = columns[key]
+        in_order = bool(np.all(times[1:] >= times[:-1]))
+        order = slice(None) if in_order else np.argsort(times, kind="stable")
         dtypes = {name: values.dtype for name, values in columns.items()}
-        with ColumnFileWriter(self._path(table), dtypes, order.size) as file:
+        with ColumnFileWriter(self._path(table), dtypes, times.size) as file:
             for name, values in columns.items():
                 file.write(name, 0, values[order])
+                self._tables[table].release_pages()
             return file.layout
