@@ -8,15 +8,12 @@ from typing import Any
 import pytest
 from chrome_json import attribute, complete, kernel, kinds, named, open_events, open_path, write
 
-from trnscope.ingest.kineto import (
-    device_kind_by_name,
-    kernel_kind,
-    rank_in_file_name,
-    read_header,
-    task_kind,
-)
+from trnscope.ingest.kineto import device_kind_by_name, kernel_kind, read_header, task_kind
+from trnscope.ingest.open import open_trace
 from trnscope.model.kinds import DeviceKind, SliceKind, TrackKind
+from trnscope.model.source import rank_in_file_name
 from trnscope.model.track import Device
+from trnscope.store.cache import open_cached
 from trnscope.store.reader import Trace
 
 HOST = [
@@ -385,6 +382,20 @@ def test_the_header_decides_over_the_name(tmp_path: Path) -> None:
     assert (source.rank, source.world_size, source.format) == (3, 8, "kineto")
     source = open_path(write(tmp_path / "rank-5.json", events, distributedInfo={})).source
     assert (source.rank, source.world_size) == (5, None)
+
+
+def test_copies_under_other_names_have_their_own_ranks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRNSCOPE_CACHE_DIR", str(tmp_path / "cache"))
+    first = write(tmp_path / "rank-0.json", [complete("a", "cpu_op", 1, 1)])
+    second = tmp_path / "rank-1.json"
+    second.write_bytes(first.read_bytes())
+    traces = [open_cached(path, open_trace) for path in (first, second)]
+    assert traces[0].directory == traces[1].directory
+    assert [trace.source.rank for trace in traces] == [0, 1]
+    renamed = first.rename(tmp_path / "trace.json")
+    assert open_cached(renamed, open_trace).source.rank is None
 
 
 def test_a_header_in_odd_shapes() -> None:

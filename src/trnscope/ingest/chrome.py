@@ -23,7 +23,7 @@ from trnscope.errors import TraceFormatError
 from trnscope.ingest.brackets import BracketReader
 from trnscope.ingest.findings import Findings, describe_event
 from trnscope.ingest.gzip_stream import GzipFeeder
-from trnscope.ingest.kineto import Header, rank_in_file_name, read_header
+from trnscope.ingest.kineto import Header, read_header
 from trnscope.ingest.metadata import MetadataReader
 from trnscope.ingest.points import PointReader
 from trnscope.ingest.rows import HAS_DUR, HAS_TS, REPAIRED, Segment, rows_of
@@ -235,7 +235,7 @@ class ChromeImporter:
             path=os.fspath(self._path),
             format="kineto" if is_kineto else "chrome",
             num_events=self._num_events,
-            rank=rank_in_file_name(self._path) if header.rank is None else header.rank,
+            rank=header.rank,
             world_size=header.world_size,
             base_time_ns=header.base_time_ns,
             epoch=header.base_time_ns > 0 or (earliest is not None and earliest >= _EPOCH_NS),

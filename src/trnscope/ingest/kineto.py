@@ -13,7 +13,6 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from pathlib import Path
 from typing import Any
 
 from trnscope.model.kinds import DeviceKind, SliceKind
@@ -338,12 +337,3 @@ def _count(value: Any) -> int | None:
     if isinstance(value, str) and value.isdecimal():
         value = int(value)
     return value if _is_int(value) and value >= 0 else None
-
-
-_RANK_IN_NAME = re.compile(r"(?:^|[^a-z0-9])rank[-_=.]?(\d{1,6})(?=[^a-z0-9]|$)", re.IGNORECASE)
-
-
-def rank_in_file_name(path: Path) -> int | None:
-    """The rank that the file's name gives, where it gives exactly one (``rank-34.``)."""
-    ranks = {int(digits) for digits in _RANK_IN_NAME.findall(path.name)}
-    return ranks.pop() if len(ranks) == 1 else None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import MappingProxyType
 
 
@@ -21,8 +23,17 @@ class TraceSource:
     """``kineto``, ``chrome``, ``nsys`` ...; ``.gz`` is no format of its own."""
     num_events: int
     rank: int | None = None
+    """As the header gives it, else as the file's present name does."""
     world_size: int | None = None
     base_time_ns: int = 0
     epoch: bool = False
     simulated: bool = False
     metadata: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+_RANK_IN_NAME = re.compile(r"(?:^|[^a-z0-9])rank[-_=.]?(\d{1,6})(?=[^a-z0-9]|$)", re.IGNORECASE)
+
+
+def rank_in_file_name(path: Path) -> int | None:
+    """The rank that the file's name gives, where it gives exactly one (``rank-34.``)."""
+    ranks = {int(digits) for digits in _RANK_IN_NAME.findall(path.name)}
+    return ranks.pop() if len(ranks) == 1 else None

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from trnscope.model.health import Health
-from trnscope.model.source import TraceSource
+from trnscope.model.source import TraceSource, rank_in_file_name
 from trnscope.model.track import Track
 from trnscope.store.args import ArgsReader
 from trnscope.store.attributes import ATTRIBUTES, AttributeType
@@ -44,12 +44,7 @@ class Trace:
         self.directory = directory
         self._meta = load_meta(directory)
         self._args = ArgsReader(source_path or Path(self._meta.source.path))
-        # The same content may have been read first under another name.
-        self.source: TraceSource = (
-            self._meta.source
-            if source_path is None
-            else replace(self._meta.source, path=str(source_path))
-        )
+        self.source: TraceSource = _source_at(self._meta.source, source_path)
         self.health: Health = self._meta.health
         self.categories: tuple[str, ...] = self._meta.categories
         self.tracks: tuple[Track, ...] = self._meta.tracks
@@ -142,3 +137,15 @@ class Trace:
     def args_at(self, offset: int, length: int) -> dict[str, Any]:
         """Args by position in the source (for instants)."""
         return self._args.value(offset, length)
+
+
+def _source_at(stored: TraceSource, path: Path | None) -> TraceSource:
+    """The source as it is found now.
+
+    The same content may have been read first under another name; so the name's rank, which
+    counts where the header gives none, is never stored.
+    """
+    source = stored if path is None else replace(stored, path=str(path))
+    if source.rank is not None:
+        return source
+    return replace(source, rank=rank_in_file_name(Path(source.path)))
