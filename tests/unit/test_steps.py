@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import pytest
+from chrome_json import open_path
+
+from trnscope.analysis.kernels import kernels
+from trnscope.analysis.ops import ops
 from trnscope.analysis.step_finder import StepEvidence, find_steps
 from trnscope.analysis.steps import DeviceTimeBasis, steps, summarize_steps
+from trnscope.analysis.summary import summarize
 from trnscope.model.kinds import SliceKind
 from trnscope.store.builder import TraceBuilder
 from trnscope.store.profile import Profile
@@ -98,6 +105,63 @@ def test_repeated_ranges_named_like_a_step(tmp_path: Path) -> None:
         ("train_step 1", 100),
         ("train_step 2", 90),
     ]
+
+
+@pytest.mark.parametrize(
+    "name", ["batch_norm", "BatchNorm", "batchnorm", "batch_norm step", "step_end", "stepping"]
+)
+def test_ranges_that_only_begin_like_a_step_are_none(tmp_path: Path, name: str) -> None:
+    b = TraceBuilder(tmp_path / "t")
+    cpu = b.thread()
+    for number in range(5):
+        b.slice(cpu, name, 100 * number, 90, ANNOTATION)
+    assert find_steps(b.build()).steps == ()
+
+
+@pytest.mark.parametrize(
+    "name", ["step", "step {}", "train_step", "iteration#{}", "batch 7{}", "Step_{}", "iter={}/9"]
+)
+def test_names_of_steps(tmp_path: Path, name: str) -> None:
+    b = TraceBuilder(tmp_path / "t")
+    cpu = b.thread()
+    for number in range(3):
+        b.slice(cpu, name.format(number), 100 * number, 90, ANNOTATION)
+    assert [step.duration_ns for step in find_steps(b.build()).steps] == [100, 100, 90]
+
+
+@pytest.mark.parametrize(
+    "args", ['{"n":01}', '{"n":+1}', '{"n":INF}', '{"n":' + "[" * 100_000 + "]" * 100_000 + "}"]
+)
+def test_steps_are_found_whatever_their_args_hold(tmp_path: Path, args: str) -> None:
+    step = (
+        '{"ph":"X","cat":"user_annotation","name":"ProfilerStep#%d","pid":1,"tid":1,'
+        '"ts":%d,"dur":9,"args":%s}'
+    )
+    kernel = (
+        '{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":3,"dur":2,'
+        '"args":{"device":0,"stream":7,"grid":%s,"block":[1,1,1]}}'
+    )
+    op = (
+        '{"ph":"X","cat":"cpu_op","name":"aten::mm","pid":1,"tid":1,"ts":1,"dur":2,'
+        '"args":{"Input Dims":%s}}'
+    )
+    value = args[5:-1]
+    events = [step % (1, 0, args), step % (2, 10, args), kernel % value, op % value]
+    path = tmp_path / "trace.json"
+    path.write_text('{"schemaVersion":1,"traceEvents":[' + ",".join(events) + "]}")
+    profile = Profile((open_path(path),))
+    assert [row.duration_ns for row in summarize(profile).steps] == [10_000, 9_000]
+    assert [row.sum_ns for row in kernels(profile).rows] == [2_000]
+    assert [row.calls for row in ops(profile, "shape").rows if row.name == "aten::mm"] == [1]
+    json.dumps([ops(profile, "shape").to_json(), kernels(profile).to_json()])
+
+
+def test_a_range_that_never_finished_is_no_step(tmp_path: Path) -> None:
+    b = TraceBuilder(tmp_path / "t")
+    cpu = b.thread()
+    b.slice(cpu, "ProfilerStep#1", 0, 100, ANNOTATION, finished="true")
+    b.slice(cpu, "ProfilerStep#2", 100, 900, ANNOTATION, finished="false")
+    assert [step.name for step in find_steps(b.build()).steps] == ["ProfilerStep#1"]
 
 
 def test_a_single_named_range_is_no_step(tmp_path: Path) -> None:

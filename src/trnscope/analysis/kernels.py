@@ -300,7 +300,7 @@ def _dimensions(text: str | None) -> _Dimensions:
         return None
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(value, list) or not all(isinstance(member, int) for member in value):
         return None

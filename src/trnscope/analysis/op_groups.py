@@ -119,11 +119,11 @@ def _torch_shapes(dims: str) -> str:
     """The shapes as torch groups by them: a list of tensors counts as an empty shape."""
     try:
         shapes = json.loads(dims)
-    except ValueError:
+        if not isinstance(shapes, list):
+            return dims
+        return str([[] if _is_tensor_list(shape) else shape for shape in shapes])
+    except (ValueError, RecursionError):
         return dims
-    if not isinstance(shapes, list):
-        return dims
-    return str([[] if _is_tensor_list(shape) else shape for shape in shapes])
 
 
 def _is_tensor_list(shape: object) -> bool:

@@ -266,7 +266,7 @@ def _num_outside_calls(trace: Trace, calls: HostCalls, ts_ns: I64) -> int:
 def _shapes_json(text: str) -> object:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 

@@ -23,9 +23,10 @@ from trnscope.store.reader import Trace
 from trnscope.store.tables import U32
 
 _PROFILER_STEP = re.compile(r"ProfilerStep\s*#\s*(\d+)$")
-_NAMED_STEP = re.compile(r"(^|[^a-z])(step|iter|iteration|batch)([^a-z]|$)", re.IGNORECASE)
+_NAMED_STEP = re.compile(r"(^|[^a-z])(step|iter|iteration|batch)[\W\d_]*$", re.IGNORECASE)
+"""The word ends the name, or only a number does: ``batch_norm`` and ``step 3 loss`` are parts."""
 _OPTIMIZER_STEP = re.compile(r"Optimizer\.step#")
-_NO_STEP = re.compile(r"::|optimizer|scheduler|scaler|dataloader", re.IGNORECASE)
+_NO_STEP = re.compile(r"::|batch_?norm|optimizer|scheduler|scaler|dataloader", re.IGNORECASE)
 _NUMBERS = re.compile(r"\d+")
 _HOST_KINDS = (SliceKind.ANNOTATION, SliceKind.CPU_OP, SliceKind.OTHER)
 
@@ -205,10 +206,15 @@ def _finished(trace: Trace, ids: U32) -> U32:
 
     The exporter lets such a range run until it wrote it and says ``"finished": false``.
     """
+    finished = trace.attribute("finished")
+    if finished is None:
+        return ids
     by_start = ids[np.argsort(trace.slices.start_ns[ids], kind="stable")]
     last = dict(zip(trace.slices.track[by_start].tolist(), by_start.tolist(), strict=True))
-    cut = [row for row in last.values() if trace.args(row).get("finished") is False]
-    return ids[~np.isin(ids, cut)]
+    rows = np.array(list(last.values()), np.uint32)
+    has, text = finished.of(rows)
+    is_cut = [bool(h) and trace.strings[t] == "false" for h, t in zip(has, text, strict=True)]
+    return ids[~np.isin(ids, rows[np.array(is_cut, np.bool_)])]
 
 
 def _by_track(ranges: list[_Range]) -> list[tuple[int, list[_Range]]]:
