@@ -227,6 +227,25 @@ def test_sync_rows_moved_to_a_row_of_their_own_keep_their_stream(tmp_path: Path)
     assert (track.thread, track.stream, track.device.index) == ("1000007", 7, 0)
 
 
+def test_streams_that_share_a_row_are_tracks_of_their_own(tmp_path: Path) -> None:
+    trace = open_events(
+        tmp_path,
+        [
+            complete("bare", "kernel", 0, 9, pid=0, tid=7),
+            kernel("a", 10, 9, stream=20),
+            kernel("b", 12, 9, stream=21),
+            kernel("c", 30, 9, stream=20),
+            kernel("d", 31, 9, stream=21),
+        ],
+    )
+    assert len(trace.tracks) == 2
+    at = {name: int(trace.slices.track[i]) for name, i in named(trace).items()}
+    assert at["bare"] == at["a"] == at["c"]
+    assert at["b"] == at["d"] != at["a"]
+    assert [trace.tracks[at[name]].stream for name in ("a", "b")] == [20, 21]
+    assert trace.slices.depth.tolist() == [0] * 5
+
+
 def test_rows_without_args_find_the_device_by_pid_and_tid(tmp_path: Path) -> None:
     note = complete("step", "gpu_user_annotation", 1, 9, pid=2, tid="stream 13")
     nccl = complete("ncclKernel", "kernel", 1, 9, pid=2, tid=13)

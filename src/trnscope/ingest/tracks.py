@@ -62,6 +62,8 @@ class TrackTable:
         self.host_table = np.empty(0, np.uint32)
         """By scanner track: the host track, ``NO_TRACK`` where none was needed yet."""
         self._device_by_place: dict[tuple[str, str], int] = {}
+        self._stream_given: set[int] = set()
+        """Tracks whose stream is not only told by their tid."""
 
     def text(self, scanned: int) -> tuple[str, str]:
         """Pid and tid of a scanner track, as text."""
@@ -95,29 +97,39 @@ class TrackTable:
     ) -> U32:
         """The streams of device rows; ``device`` and ``stream`` count where given."""
         usable = has_device & (device >= 0) & (device < MAX_DEVICES)
-        key = scanned.astype(np.int64) * (MAX_DEVICES + 1) + np.where(usable, device + 1, 0)
-        unique, first, inverse = _distinct(key)
+        place = scanned.astype(np.int64) * (MAX_DEVICES + 1) + np.where(usable, device + 1, 0)
+        is_real = has_stream & (stream >= 0) & (stream < _NO_STREAM)
+        places, _, at_place = _distinct(place)
+        streams, _, at_stream = _distinct(np.where(is_real, stream + 1, 0))
+        unique, first, inverse = _distinct(at_place * streams.size + at_stream)
         tracks = np.empty(unique.size, np.uint32)
-        for i, (one, row) in enumerate(zip(unique.tolist(), first.tolist(), strict=True)):
-            track, given = divmod(one, MAX_DEVICES + 1)
-            is_real = has_stream[row] and 0 <= stream[row] < _NO_STREAM
-            known = int(stream[row]) if is_real else None
-            tracks[i] = self._device_track(track, given - 1 if given else None, known)
+        for i in np.argsort(first).tolist():
+            at, known = divmod(int(unique[i]), streams.size)
+            track, given = divmod(int(places[at]), MAX_DEVICES + 1)
+            number = int(streams[known])
+            tracks[i] = self._device_track(
+                track, given - 1 if given else None, number - 1 if number else None
+            )
         return tracks[inverse]
 
     def _device_track(self, scanned: int, device: int | None, stream: int | None) -> int:
+        """The track of a stream. Rows that give none lie on the first of their pid and tid."""
         process, thread = self.text(scanned)
         index = self.device_index(process) if device is None else device
         number = _STREAM.match(thread)
-        place = int(number[1]) if number else thread
-        if stream is None and number:
-            stream = int(number[1])
-        draft = _Draft(TrackKind.DEVICE_STREAM, process, thread, index, stream)
-        track = self._id(("device", index, process, place), draft)
-        if self._drafts[track].stream is None:
-            self._drafts[track].stream = stream
-        self._device_by_place[process, thread] = track
-        return track
+        place = ("device", index, process, int(number[1]) if number else thread)
+        shown = int(number[1]) if number and stream is None else stream
+        draft = _Draft(TrackKind.DEVICE_STREAM, process, thread, index, shown)
+        first = self._id(place, draft)
+        self._device_by_place[process, thread] = first
+        if stream is None:
+            return first
+        if first not in self._stream_given:
+            self._stream_given.add(first)
+            self._drafts[first].stream = stream
+        if self._drafts[first].stream == stream:
+            return first
+        return self._id((*place, stream), draft)
 
     def device_index(self, process: str) -> int:
         """The device that a process id stands for; 0 where it names none."""
