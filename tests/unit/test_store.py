@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import errno
 import json
-import os
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from trnscope.errors import TraceFormatError, UsageError
+from trnscope.errors import TraceFormatError
 from trnscope.model.kinds import DeviceKind, SliceKind
 from trnscope.store import schema
 from trnscope.store.builder import TraceBuilder
-from trnscope.store.cache import content_key, open_cached
 from trnscope.store.reader import Trace
 from trnscope.store.schema import META_FILE, SCHEMA_VERSION
 from trnscope.store.strings import Strings, encode_strings
@@ -177,87 +174,6 @@ def test_a_newer_store_is_refused_by_name(tmp_path):
     meta.write_text(json.dumps(document))
     with pytest.raises(TraceFormatError, match="newer trnscope"):
         Trace(tmp_path / "t")
-
-
-def test_the_cache_reads_a_file_once_and_again_when_its_content_changes(tmp_path, monkeypatch):
-    monkeypatch.setenv("TRNSCOPE_CACHE_DIR", str(tmp_path / "cache"))
-    source = tmp_path / "trace.json"
-    reads = []
-
-    def importer(path, directory):
-        reads.append(path)
-        builder = TraceBuilder(directory)
-        builder.slice(builder.thread(), path.read_text(), 0, 1)
-        builder.build()
-
-    source.write_text("one")
-    first = open_cached(source, importer)
-    again = open_cached(source, importer)
-    copy = tmp_path / "copy.json"
-    copy.write_text("one")
-    open_cached(copy, importer)
-    assert reads == [source]
-    assert first.strings[0] == again.strings[0] == "one"
-    source.write_text("two")
-    assert open_cached(source, importer).strings[0] == "two"
-    assert reads == [source, source]
-
-
-def test_a_failed_read_leaves_nothing_in_the_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("TRNSCOPE_CACHE_DIR", str(tmp_path / "cache"))
-    source = tmp_path / "trace.json"
-    source.write_text("x")
-
-    def importer(path, directory):
-        (directory / "half").write_text("half")
-        raise TraceFormatError(path, "is broken")
-
-    with pytest.raises(TraceFormatError):
-        open_cached(source, importer)
-    assert list((tmp_path / "cache").iterdir()) == []
-
-
-def test_the_key_of_a_large_file_sees_its_time_and_its_samples(tmp_path):
-    big = tmp_path / "big"
-    with big.open("wb") as file:
-        file.truncate(40 << 20)
-    key = content_key(big)
-    assert content_key(big) == key
-    with big.open("r+b") as file:
-        file.seek((40 << 20) - 1)
-        file.write(b"x")
-    assert content_key(big) != key
-
-
-def test_the_cache_drops_what_was_not_used_for_longest(tmp_path, monkeypatch):
-    home = tmp_path / "cache"
-    monkeypatch.setenv("TRNSCOPE_CACHE_DIR", str(home))
-
-    def importer(path, directory):
-        TraceBuilder(directory).build()
-
-    sources = [tmp_path / f"{i}.json" for i in range(3)]
-    for i, source in enumerate(sources):
-        source.write_text(str(i))
-    one, two = (open_cached(source, importer) for source in sources[:2])
-    size = sum(file.stat().st_size for file in one.directory.iterdir())
-    os.utime(one.directory / META_FILE, (2000, 2000))
-    os.utime(two.directory / META_FILE, (1000, 1000))
-    monkeypatch.setenv("TRNSCOPE_CACHE_LIMIT_GB", str(2.5 * size / 1e9))
-    three = open_cached(sources[2], importer)
-    assert {p.name for p in home.iterdir()} == {one.directory.name, three.directory.name}
-
-
-def test_a_full_disk_is_one_clear_line(tmp_path, monkeypatch):
-    monkeypatch.setenv("TRNSCOPE_CACHE_DIR", str(tmp_path / "cache"))
-    source = tmp_path / "trace.json"
-    source.write_text("x")
-
-    def importer(path, directory):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    with pytest.raises(UsageError, match=r"cannot be written.*TRNSCOPE_CACHE_DIR"):
-        open_cached(source, importer)
 
 
 def test_an_older_store_is_migrated(tmp_path, monkeypatch):

@@ -11,6 +11,7 @@ from typing import IO, Any, cast
 from isal import igzip, igzip_lib
 
 from trnscope.errors import TraceFormatError
+from trnscope.store.lock import FileIdentity
 
 _READ_ERRORS: tuple[type[Exception], ...] = (
     OSError,
@@ -19,6 +20,15 @@ _READ_ERRORS: tuple[type[Exception], ...] = (
     cast(type[Exception], igzip_lib.IsalError),
 )
 _BAD_ESCAPE = re.compile(r'\\(?!["\\/bfnrt]|u[0-9a-fA-F]{4})')
+_TEXT_OR_REST = re.compile(r'("(?:[^"\\]|\\.)*")|([^"]+)', re.DOTALL)
+_NUMBERS: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"(?i)\b(?:inf|infinity)\b"), "Infinity"),
+    (re.compile(r"(?i)\bnan\b"), "NaN"),
+    (re.compile(r"(?<![\w.])(-?)\+?\.(?=\d)"), r"\g<1>0."),
+    (re.compile(r"(?<![\w.])\+(?=\d)"), ""),
+    (re.compile(r"(?<![\w.])(-?)0+(?=\d)"), r"\1"),
+)
+"""Numbers that are no JSON, as some writers print them, and what they stand for."""
 
 
 class ArgsReader:
@@ -28,8 +38,10 @@ class ArgsReader:
     of offset inflates it once.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, identity: FileIdentity | None = None) -> None:
+        """Read from ``path``, which must still be the file of ``identity``, if given."""
         self._path = path
+        self._identity = identity
         self._file: IO[bytes] | None = None
 
     def text(self, offset: int, length: int) -> bytes:
@@ -58,10 +70,14 @@ class ArgsReader:
             raise TraceFormatError(
                 self._path, f"args are no JSON ({error.msg})", offset=offset
             ) from error
+        except RecursionError as error:
+            raise TraceFormatError(self._path, "args are nested too deep", offset=offset) from error
         return value if isinstance(value, dict) else {"args": value}
 
     def _open(self) -> IO[bytes]:
         if self._file is None:
+            if self._identity is not None and self._identity.has_changed(self._path):
+                raise TraceFormatError(self._path, "was changed since it was read")
             with self._path.open("rb") as file:
                 compressed = file.read(2) == b"\x1f\x8b"
             # IGzipFile is untyped; it is a binary file like any other.
@@ -76,5 +92,14 @@ def _loads(text: str) -> Any:
         return json.loads(text, strict=False)
     except json.JSONDecodeError:
         repaired = _BAD_ESCAPE.sub(r"\\\\", text)
-        repaired = re.sub(r"(?<=[:\[,\s])(-?)(?:inf|nan)\b", r"\1Infinity", repaired)
-        return json.loads(repaired, strict=False)
+        return json.loads(_TEXT_OR_REST.sub(_with_plain_numbers, repaired), strict=False)
+
+
+def _with_plain_numbers(part: re.Match[str]) -> str:
+    """A string as it is; of anything else the numbers as JSON writes them."""
+    if part[1] is not None:
+        return part[1]
+    rest = part[2]
+    for pattern, plain in _NUMBERS:
+        rest = pattern.sub(plain, rest)
+    return rest

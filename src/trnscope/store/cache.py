@@ -12,11 +12,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from trnscope.errors import UsageError
+from trnscope.errors import TraceFormatError, UsageError
+from trnscope.store.lock import FileIdentity, StoreLock
 from trnscope.store.reader import Trace
-from trnscope.store.schema import META_FILE, SCHEMA_VERSION
+from trnscope.store.schema import META_FILE, SCHEMA_VERSION, is_sound
 
-READER_VERSION = 2
+READER_VERSION = 3
 """Raise it whenever the importers make something else of the same file."""
 
 _WHOLE_LIMIT = 32 << 20
@@ -30,6 +31,7 @@ LIMIT_VARIABLE = "TRNSCOPE_CACHE_LIMIT_GB"
 """Environment variable with the size that the cache may have, in 10**9 bytes."""
 
 _DEFAULT_LIMIT_GB = 20
+_ATTEMPTS = 3
 _STALE_SECONDS = 24 * 3600
 
 Importer = Callable[[Path, Path], None]
@@ -48,16 +50,18 @@ def cache_directory() -> Path:
 def content_key(path: Path) -> str:
     """A key for the content of a file.
 
-    Up to 32 MiB all bytes count. A larger file is known by its size, its time of last change
-    and 64 samples of 64 KiB, so that reopening takes no second pass over gigabytes.
+    Up to 32 MiB all bytes count. A larger file is known by its size, its times of last change
+    and 64 samples of 64 KiB, so that reopening takes no second pass over gigabytes. The time of
+    its last status change is among them, which no program can set back.
     """
-    size = path.stat().st_size
+    status = path.stat()
+    size = status.st_size
     digest = hashlib.blake2b(f"{SCHEMA_VERSION}:{READER_VERSION}:{size}".encode(), digest_size=16)
     with path.open("rb") as file:
         if size <= _WHOLE_LIMIT:
             digest.update(file.read())
         else:
-            digest.update(str(path.stat().st_mtime_ns).encode())
+            digest.update(f"{status.st_mtime_ns}:{status.st_ctime_ns}".encode())
             for i in range(_NUM_SAMPLES):
                 file.seek((size - _SAMPLE_SIZE) * i // (_NUM_SAMPLES - 1))
                 digest.update(file.read(_SAMPLE_SIZE))
@@ -67,18 +71,35 @@ def content_key(path: Path) -> str:
 def open_cached(path: Path, importer: Importer) -> Trace:
     """Open a source through the cache, reading it first where it is new.
 
-    A store appears whole or not at all: it is built beside its place and renamed. Stores not
-    used for longest are removed when the cache outgrows its limit.
+    A store appears whole or not at all: it is built beside its place and renamed. One that is
+    damaged is built again. Stores not used for longest are removed when the cache outgrows its
+    limit, but none that is open, here or in another process. Raises
+    :class:`TraceFormatError` for a file that keeps changing while it is read.
     """
     home = cache_directory()
-    place = home / content_key(path)
-    meta = place / META_FILE
-    if not meta.is_file():
-        _build(path, place, importer)
-        prune(home, keep=place)
+    for _ in range(_ATTEMPTS):
+        before = FileIdentity.of(path)
+        place = home / content_key(path)
+        lock = _lock_sound(place)
+        is_new = lock is None
+        if lock is None:
+            _build(path, place, importer, before)
+            lock = _lock_sound(place)
+        if lock is not None and FileIdentity.of(path) == before:
+            if is_new:
+                prune(home)
+            return Trace(place, path, identity=before, lock=lock)
+    raise TraceFormatError(path, "changes while it is read", hint="wait until it is written")
+
+
+def _lock_sound(place: Path) -> StoreLock | None:
+    """A lock on the store at ``place``; null where there is none, or a damaged one."""
+    lock = StoreLock.shared(place)
+    if lock is None or not is_sound(place):
+        return None
     with contextlib.suppress(OSError):  # A read-only cache serves as well.
-        os.utime(meta)
-    return Trace(place, path)
+        os.utime(place / META_FILE)
+    return lock
 
 
 def cache_limit() -> int:
@@ -93,27 +114,53 @@ def cache_limit() -> int:
         raise UsageError(f"{LIMIT_VARIABLE} is no number: {text!r}") from None
 
 
-def prune(home: Path, keep: Path) -> None:
-    """Remove the stores used least recently until the rest fits the limit; never ``keep``."""
-    left_over = [p for p in home.glob(".partial-*") if time.time() - _used(p) > _STALE_SECONDS]
-    for partial in left_over:
-        shutil.rmtree(partial, ignore_errors=True)
+def prune(home: Path) -> None:
+    """Remove the stores used least recently until the rest fits the limit; none in use."""
+    for partial in home.glob(".partial-*"):
+        if time.time() - _used(partial) > _STALE_SECONDS:
+            shutil.rmtree(partial, ignore_errors=True)
     stores = sorted((_used(meta), meta.parent) for meta in home.glob(f"*/{META_FILE}"))
-    sizes = {store: sum(f.stat().st_size for f in store.iterdir()) for _, store in stores}
+    sizes = {store: _size(store) for _, store in stores}
     excess = sum(sizes.values()) - cache_limit()
     for _, store in stores:
         if excess <= 0:
             break
-        if store != keep:
-            shutil.rmtree(store, ignore_errors=True)
+        if _remove_unused(store):
             excess -= sizes[store]
 
 
 def _used(path: Path) -> float:
-    return path.stat().st_mtime
+    """When it was used last; long ago where another process removed it meanwhile."""
+    with contextlib.suppress(OSError):
+        return path.stat().st_mtime
+    return 0.0
 
 
-def _build(path: Path, place: Path, importer: Importer) -> None:
+def _size(store: Path) -> int:
+    with contextlib.suppress(OSError):
+        return sum(file.stat().st_size for file in store.iterdir())
+    return 0
+
+
+def _remove_unused(store: Path) -> bool:
+    """Remove a store that nobody has open; whether it is gone."""
+    lock = StoreLock.exclusive(store)
+    if lock is None:
+        return False
+    with lock:
+        _move_away(store)
+    return True
+
+
+def _move_away(place: Path) -> None:
+    """Remove a folder so that it is gone at once for everybody."""
+    trash = Path(tempfile.mkdtemp(prefix=".partial-", dir=place.parent))
+    with contextlib.suppress(OSError):  # Another process was faster.
+        place.rename(trash / place.name)
+    shutil.rmtree(trash, ignore_errors=True)
+
+
+def _build(path: Path, place: Path, importer: Importer, before: FileIdentity) -> None:
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         partial = Path(tempfile.mkdtemp(prefix=".partial-", dir=place.parent))
@@ -121,19 +168,25 @@ def _build(path: Path, place: Path, importer: Importer) -> None:
         raise _cannot_write(place.parent, error) from error
     try:
         importer(path, partial)
-        shutil.rmtree(place, ignore_errors=True)
-        try:
-            partial.rename(place)
-        except OSError:
-            # Another process built the same store meanwhile; its copy serves as well.
-            if not (place / META_FILE).is_file():
-                raise
+        if FileIdentity.of(path) == before:
+            _put_in_place(partial, place)
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         raise _cannot_write(place.parent, error) from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+def _put_in_place(partial: Path, place: Path) -> None:
+    """Rename a finished store; a sound one that another process put there meanwhile stays."""
+    for _ in range(_ATTEMPTS):
+        with contextlib.suppress(OSError):
+            partial.rename(place)
+            return
+        if is_sound(place):
+            return
+        _move_away(place)
 
 
 def _cannot_write(folder: Path, error: OSError) -> UsageError:

@@ -38,6 +38,11 @@ class ColumnLayout:
     num_rows: int
 
 
+def end_of(columns: Sequence[ColumnLayout]) -> int:
+    """The length that a table's file has at least, in bytes."""
+    return max((c.offset + c.num_rows * np.dtype(c.dtype).itemsize for c in columns), default=0)
+
+
 def _aligned(size: int) -> int:
     return -(-size // _ALIGNMENT) * _ALIGNMENT
 

@@ -16,6 +16,7 @@ from trnscope.model.track import Track
 from trnscope.store.args import ArgsReader
 from trnscope.store.attributes import ATTRIBUTES, AttributeType
 from trnscope.store.column_file import MappedTable
+from trnscope.store.lock import FileIdentity, StoreLock
 from trnscope.store.schema import load_meta
 from trnscope.store.strings import Strings
 from trnscope.store.tables import (
@@ -35,15 +36,24 @@ from trnscope.store.tables import (
 class Trace:
     """One opened trace. Columns are mapped when first asked for; nothing is copied."""
 
-    def __init__(self, directory: Path, source_path: Path | None = None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        source_path: Path | None = None,
+        *,
+        identity: FileIdentity | None = None,
+        lock: StoreLock | None = None,
+    ) -> None:
         """Open the store in ``directory``.
 
-        ``source_path`` is where the source file is now, if it moved. Raises
-        :class:`TraceFormatError` for a store that a newer trnscope wrote.
+        ``source_path`` is where the source file is now, if it moved; ``identity`` is what that
+        file must still be when args are read from it. ``lock`` is held as long as the trace.
+        Raises :class:`TraceFormatError` for a store that a newer trnscope wrote.
         """
         self.directory = directory
         self._meta = load_meta(directory)
-        self._args = ArgsReader(source_path or Path(self._meta.source.path))
+        self._lock = lock
+        self._args = ArgsReader(source_path or Path(self._meta.source.path), identity)
         self.source: TraceSource = _source_at(self._meta.source, source_path)
         self.health: Health = self._meta.health
         self.categories: tuple[str, ...] = self._meta.categories

@@ -16,7 +16,7 @@ from trnscope.model.health import Health, HealthWarning
 from trnscope.model.kinds import DeviceKind, TrackKind
 from trnscope.model.source import TraceSource
 from trnscope.model.track import Device, Track
-from trnscope.store.column_file import ColumnLayout
+from trnscope.store.column_file import ColumnLayout, end_of
 from trnscope.store.tables import CounterSeries
 
 SCHEMA_VERSION = 1
@@ -108,6 +108,18 @@ def load_meta(directory: Path) -> StoreMeta:
             for table, columns in document["layouts"].items()
         },
     )
+
+
+def is_sound(directory: Path) -> bool:
+    """Whether a store has a readable ``meta.json`` and every table has its full length."""
+    try:
+        meta = load_meta(directory)
+        return all(
+            (directory / f"{table}.arrow").stat().st_size >= end_of(columns)
+            for table, columns in meta.layouts.items()
+        )
+    except (OSError, ValueError, TypeError, KeyError):
+        return False
 
 
 _MIGRATIONS: dict[int, Any] = {}
