@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 from capture_helpers import TRAIN, events, finish, numbered, plain, record, start, steps
 
+import trnscope
+from trnscope.capture.record import CaptureRecord
+
 pytest.importorskip("torch")
 
 WITH_LOADER = """
@@ -128,3 +131,49 @@ def test_training_on_a_thread(tmp_path: Path) -> None:
     assert steps(recorded.record.trace) == numbered(4, 2)
     ops = [e for e in events(recorded.record.trace) if e.get("name") == "aten::addmm"]
     assert len(ops) == 4
+
+
+RANKS_IN_TURN = """
+import os, subprocess, sys
+for rank in "01":
+    env = {**os.environ, "RANK": rank, "WORLD_SIZE": "2"}
+    subprocess.run([sys.executable, "train.py"], env=env, check=True)
+"""
+
+
+@pytest.mark.slow
+def test_ranks_that_run_one_after_another(tmp_path: Path) -> None:
+    # The first has ended long before the last process takes its name.
+    (tmp_path / "train.py").write_text(TRAIN + "train(4)\n")
+    recorded = record(tmp_path, RANKS_IN_TURN, steps=1, warmup=1)
+    assert recorded.exit_code == 0, recorded.stderr
+    assert [(what.rank, what.is_root) for what in recorded.records] == [(0, False), (1, False)]
+    assert [steps(trace) for trace in recorded.traces] == [numbered(1, 1)] * 2
+    profile = trnscope.open(*recorded.traces)
+    assert [trace.source.rank for trace in profile.traces] == [0, 1]
+
+
+@pytest.mark.slow
+def test_two_runs_at_once_into_one_folder(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    folders = [tmp_path / "one", tmp_path / "two"]
+    for folder in folders:
+        folder.mkdir()
+        (folder / "script.py").write_text(TRAIN + "train(4)\n")
+    runners = [
+        start(folder, "script.py", out=out, steps=number + 1, warmup=1)
+        for number, folder in enumerate(folders)
+    ]
+    both = [finish(folder, runner) for folder, runner in zip(folders, runners, strict=True)]
+    assert [steps(recorded.record.trace) for recorded in both] == [numbered(1, 1), numbered(1, 2)]
+    assert len(list(out.iterdir())) == 4
+
+
+def test_a_folder_of_other_records(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "broken.capture.json").write_text("{")
+    CaptureRecord(pid=1, run=".run-of-yesterday").write(out / "other.capture.json")
+    recorded = record(tmp_path, TRAIN + "train(4)\n", out=out, steps=1, warmup=1)
+    assert recorded.record.pid != 1
+    assert len(list(out.iterdir())) == 4

@@ -78,6 +78,11 @@ class ProcessSettings:
     claims: Path
     """A folder of this one run; a process takes a name in it before it records."""
 
+    @property
+    def run(self) -> str:
+        """What tells this run from every other one: the name of its folder of claims."""
+        return self.claims.name
+
     def to_text(self) -> str:
         """For an environment variable."""
         return json.dumps(

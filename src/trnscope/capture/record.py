@@ -107,6 +107,8 @@ class CaptureRecord:
     torch_version: str | None = None
     python_version: str | None = None
     command: tuple[str, ...] = ()
+    run: str | None = None
+    """Which ``trnscope run`` the process belongs to; None for ``trnscope.profile``."""
     overhead: Overhead = field(default_factory=Overhead)
 
     def to_json(self) -> dict[str, Any]:

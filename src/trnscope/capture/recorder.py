@@ -26,11 +26,6 @@ LARGEST_EMPTY_TRACE = 1_000_000
 """Bytes; a larger file surely holds operations."""
 
 
-def activity_names() -> tuple[str, ...]:
-    """The devices that this torch can profile, as torch names their activities."""
-    return tuple(sorted(activity.name for activity in _profiler.supported_activities()))
-
-
 def trace_name(name: str, compress: bool) -> str:
     """A file name for a trace; the time in it keeps any two apart."""
     return f"{name}.{time.time_ns()}.pt.trace.json{'.gz' if compress else ''}"

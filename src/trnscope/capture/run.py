@@ -16,7 +16,7 @@ from pathlib import Path
 
 from trnscope.capture.options import ProcessSettings, RunOptions
 from trnscope.capture.record import SUFFIX, CaptureRecord
-from trnscope.errors import CaptureError, UsageError
+from trnscope.errors import CaptureError, TraceFormatError, UsageError
 
 BOOTSTRAP = Path(__file__).with_name("bootstrap")
 OUTPUT_FOLDER = "trnscope-out"
@@ -79,7 +79,7 @@ def run_script(options: RunOptions, env: Mapping[str, str] | None = None) -> Run
     try:
         code = _run_child(command, child_environment(settings, os.environ if env is None else env))
         elapsed = time.perf_counter_ns() - started
-        records = _collect(out, claims)
+        records = _collect(out, settings.run)
     finally:
         shutil.rmtree(claims, ignore_errors=True)
         if is_ours:
@@ -187,16 +187,14 @@ def _typed_by_a_person() -> bool:
         return False
 
 
-def _collect(out: Path, claims: Path) -> tuple[CaptureRecord, ...]:
-    started = claims.stat().st_ctime_ns
-    found = [
-        CaptureRecord.read(path)
-        for path in out.glob(f"*{SUFFIX}")
-        if path.stat().st_mtime_ns >= started
-    ]
-    for left in out.glob(f"root.{claims.name}{SUFFIX}"):
-        left.unlink()
-    return tuple(sorted(found, key=_by_rank))
+def _collect(out: Path, run: str) -> tuple[CaptureRecord, ...]:
+    """The records of this run; the folder may hold others', some of them being written now."""
+    found = []
+    for path in out.glob(f"*{SUFFIX}"):
+        with contextlib.suppress(OSError, TraceFormatError):
+            found.append(CaptureRecord.read(path))
+    (out / f"root.{run}{SUFFIX}").unlink(missing_ok=True)
+    return tuple(sorted((record for record in found if record.run == run), key=_by_rank))
 
 
 def _by_rank(record: CaptureRecord) -> tuple[bool, int, int]:

@@ -410,7 +410,7 @@ class Session:
         trace = self._recorder.trace
         if trace is None and (not self._is_root or self._fallback is not None):
             return
-        early = self._settings.out / f"root.{self._settings.claims.name}{SUFFIX}"
+        early = self._settings.out / f"root.{self._settings.run}{SUFFIX}"
         self._record(trace).write(early if trace is None else record_path(trace))
         if trace is not None and self._is_root:
             early.unlink(missing_ok=True)
@@ -439,6 +439,7 @@ class Session:
             torch_version=str(torch.__version__),
             python_version=platform.python_version(),
             command=tuple(sys.argv),
+            run=self._settings.run,
             overhead=self._window.overhead(),
         )
 
