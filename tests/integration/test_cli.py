@@ -292,6 +292,16 @@ def test_hostile_names_do_not_reach_the_terminal(
             assert run([command, str(path), *options]) == 0
             out = capsys.readouterr()
             assert all(c.isprintable() or c == "\n" for c in out.out + out.err)
+    # Names become columns' names here, and the second is the head of the first column.
+    for query in (
+        "PIVOT (SELECT name, dur_ns FROM slices) ON name USING sum(dur_ns)",
+        "PIVOT (SELECT 1 AS one, name, dur_ns FROM slices) ON name USING sum(dur_ns)",
+        "SELECT name, map([name], [name]), {'a': name}, [name] FROM slices",
+        'SELECT 1 AS "\x1b]0;owned\x07", 2 AS "\x1b[2J"',
+    ):
+        assert run(["sql", str(path), query]) == 0
+        out = capsys.readouterr()
+        assert all(c.isprintable() or c == "\n" for c in out.out + out.err)
     path.write_text("{")
     assert "\x1b" not in refusal(capsys, "summary", path)[1]
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from trnscope.errors import UsageError
+
+_LONGEST_STEM = 100
+"""Characters of the file's name in the temporary one, which must not be too long."""
 
 
 def require_absent(path: Path, overwrite: bool) -> None:
@@ -26,20 +29,13 @@ def whole_file(path: Path, *, overwrite: bool) -> Iterator[Path]:
     After an error nothing is left, and an older file at ``path`` is as it was.
     """
     require_absent(path, overwrite)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-    os.close(handle)
-    part = Path(name)
+    part = path.with_name(f".{path.name[:_LONGEST_STEM]}.{secrets.token_hex(8)}.part")
+    # The system takes its umask off these bits, as it does for any new file.
+    os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
     try:
         yield part
         require_absent(path, overwrite)
-        part.chmod(0o666 & ~_umask())
         part.replace(path)
     finally:
         with suppress(FileNotFoundError):
             part.unlink()
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

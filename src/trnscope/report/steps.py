@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rich.text import Text
 
 from trnscope.analysis.step_finder import StepEvidence
-from trnscope.analysis.steps import DeviceTimeBasis, Steps, StepSummary
+from trnscope.analysis.steps import Steps, StepSummary
 from trnscope.model.units import format_ns
 from trnscope.report.table import Column, Table
 from trnscope.report.view import View, cut_note, note, title
@@ -60,11 +60,6 @@ def steps_table(steps: tuple[StepSummary, ...], view: View) -> Table:
 def has_device_time(steps: tuple[StepSummary, ...]) -> bool:
     """Whether any step has device time."""
     return any(step.device_ns is not None for step in steps)
-
-
-def device_basis(basis: DeviceTimeBasis) -> str:
-    """In words, how a step's device time was found."""
-    return "launched in it" if basis is DeviceTimeBasis.LAUNCH else "run during it"
 
 
 def rank_text(rank: int | None, source: int) -> str:

@@ -27,7 +27,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of text under heads. Cells are made printable here, so callers pass raw names."""
+    """Rows of text under heads. Heads and cells are made printable here: callers pass raw names."""
 
     name_head: str
     columns: Sequence[Column]
@@ -39,7 +39,7 @@ class Table:
     def lines(self, width: int | None) -> Iterator[Text]:
         """The table within ``width`` cells (absent: names are kept whole)."""
         rows = [[printable(cell) for cell in row] for row in self.rows]
-        heads = [self.name_head, *(column.head for column in self.columns)]
+        heads = [printable(head) for head in (self.name_head, *(c.head for c in self.columns))]
         widths = [max(cell_len(row[at]) for row in [heads, *rows]) for at in range(len(heads))]
         widths[0] = self._name_width(widths, width)
         yield Text(self._line(heads, widths), style="bold")
