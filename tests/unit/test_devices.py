@@ -75,6 +75,19 @@ def test_fills_are_compute_and_copies_are_not(tmp_path: Path) -> None:
     assert (row.communication_ns, row.exposed_communication_ns) == (10, 4)
 
 
+def test_work_without_length_stretches_the_window(tmp_path: Path) -> None:
+    b = TraceBuilder(tmp_path / "t")
+    one, two = b.stream(0), b.stream(1)
+    b.slice(one, "k", 40, 60, SliceKind.KERNEL)
+    b.slice(one, "first", 10, 0, SliceKind.MEMSET)
+    b.slice(two, "last", 130, 0, SliceKind.KERNEL)
+    rows = summarize_devices(b.build())
+    assert [(r.device.label, r.num_kernels, r.busy_ns, r.idle_ns) for r in rows] == [
+        ("cuda:0", 1, 60, 60),
+        ("cuda:1", 1, 0, 120),
+    ]
+
+
 def test_idle_time_spans_all_devices_of_the_rank(tmp_path: Path) -> None:
     b = TraceBuilder(tmp_path / "t", rank=3)
     b.slice(b.stream(device=1), "late", 90, 10, SliceKind.KERNEL)

@@ -26,7 +26,11 @@ class DeviceWork:
 
     device: Device
     slices: U32
-    """Slice ids, rising."""
+    """Slice ids, rising; at least one."""
+    start_ns: int
+    """First start of a slice, also of one without length."""
+    end_ns: int
+    """Last end of a slice."""
     is_linked: Bool
     """For each slice: whether its launch is in the trace."""
     launches: U32
@@ -121,6 +125,8 @@ def _work_of(trace: Trace, device: Device, mine: Bool) -> DeviceWork:
     return DeviceWork(
         device=device,
         slices=ids,
+        start_ns=int(start.min()),
+        end_ns=int((start + dur).max()),
         is_linked=trace.launches.has_launch[mine],
         launches=trace.launches.launch_slice[mine],
         compute=compute,
@@ -131,11 +137,10 @@ def _work_of(trace: Trace, device: Device, mine: Bool) -> DeviceWork:
 
 
 def device_window(works: tuple[DeviceWork, ...]) -> tuple[int, int] | None:
-    """From the first start to the last end of busy time, over all devices of a rank, ns."""
-    busy = [work.busy for work in works if len(work.busy)]
-    if not busy:
+    """From the first start to the last end of device work, over all devices of a rank, ns."""
+    if not works:
         return None
-    return min(int(b.start[0]) for b in busy), max(int(b.end[-1]) for b in busy)
+    return min(work.start_ns for work in works), max(work.end_ns for work in works)
 
 
 def summarize_devices(trace: Trace, source: int = 0) -> tuple[DeviceSummary, ...]:
