@@ -127,3 +127,14 @@ def test_no_annotations(tmp_path: Path) -> None:
         "unlinked_ns": 0,
         "outside_ns": 10,
     }
+
+
+def test_sums_beyond_float64_are_exact(tmp_path: Path) -> None:
+    b = TraceBuilder(tmp_path / "t")
+    cpu, streams = b.thread(), [b.stream(stream=stream) for stream in (7, 8)]
+    b.slice(cpu, "train", 0, 100, ANNOTATION)
+    for number, (stream, dur) in enumerate(zip(streams, (1 << 53, 1), strict=True), start=1):
+        b.slice(cpu, "cudaLaunchKernel", 10 * number, 5, SliceKind.RUNTIME, correlation=number)
+        b.slice(stream, "k", 10 * number, dur, SliceKind.KERNEL, correlation=number)
+    (row,) = attribute_device_time(Profile((b.build(),))).annotations
+    assert row.self_device_ns == row.device_total_ns == (1 << 53) + 1

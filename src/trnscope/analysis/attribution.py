@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from trnscope.analysis.backward import calling_threads
+from trnscope.analysis.grouping import group_sum
 from trnscope.analysis.threads import is_host_thread
 from trnscope.model.intervals import I64
 from trnscope.model.kinds import SliceKind
@@ -107,8 +108,7 @@ class _Segments:
         start = trace.slices.start_ns[annotations]
         bounds = np.unique(np.concatenate((start, start + trace.slices.dur_ns[annotations])))
         segment = np.searchsorted(bounds, launched_ns, side="right")
-        # Exact in float64: the sums are integers far below 2**53 ns.
-        device_ns = np.bincount(segment, dur_ns, minlength=bounds.size + 1).astype(np.int64)
+        device_ns = group_sum(segment, dur_ns, bounds.size + 1)[1]
         used = np.flatnonzero(device_ns[1:])
         return _Segments(bounds[used], device_ns[1:][used]), int(device_ns[0])
 
