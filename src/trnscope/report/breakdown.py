@@ -6,15 +6,21 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from trnscope.analysis.breakdown import Breakdown, BreakdownBasis, BreakdownPart, BreakdownRow
+from trnscope.analysis.breakdown import (
+    WHOLE_SPAN,
+    Breakdown,
+    BreakdownBasis,
+    BreakdownPart,
+    BreakdownRow,
+)
 from trnscope.model.units import format_ns, format_ratio, ratio
 from trnscope.report.steps import rank_text
 from trnscope.report.table import Column, Table
 from trnscope.report.view import View, cut_note, note, title
 
 _BASIS = {
-    BreakdownBasis.DEVICE: "Each step, by what the device did or waited for",
-    BreakdownBasis.HOST: "Each step, by what its host thread did (no device work recorded)",
+    BreakdownBasis.DEVICE: "by what the device did or waited for",
+    BreakdownBasis.HOST: "by what its host thread did (no device work recorded)",
 }
 
 
@@ -29,13 +35,18 @@ def breakdown_lines(result: Breakdown, view: View) -> Iterator[Text]:
         yield from title(view, "Breakdown")
         yield note("Nothing to split: the trace holds no slices.")
         return
-    yield from title(view, _BASIS[result.basis])
+    what = "The whole trace (no steps were found)" if _is_whole(result) else "Each step"
+    yield from title(view, f"{what}, {_BASIS[result.basis]}")
     yield from _totals(result).lines(view.width)
     if len(result.rows) > 1:
         yield Text()
         yield from _rows(result, view).lines(view.width)
         yield from cut_note(view, len(result.rows), "row")
     yield note("Parts of a row add up to its duration; shares are of that duration.")
+
+
+def _is_whole(result: Breakdown) -> bool:
+    return all(row.name == WHOLE_SPAN for row in result.rows)
 
 
 def _totals(result: Breakdown) -> Table:
@@ -52,7 +63,8 @@ def _totals(result: Breakdown) -> Table:
         ]
         for part in sorted(parts, key=_largest_first)
     ]
-    rows.append(["step", format_ns(whole), format_ns(whole // count), format_ratio(1.0)])
+    what = result.rows[0].name if count == 1 else "step"
+    rows.append([what, format_ns(whole), format_ns(whole // count), format_ratio(1.0)])
     return Table("part", [Column("total"), Column("mean"), Column("of step time")], rows)
 
 

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from trnscope.analysis.memory import Blocks, DeviceMemory, MemoryCounter, MemoryReport, Reserved
 from trnscope.model.units import format_bytes, format_ratio
+from trnscope.report.steps import owner_text
 from trnscope.report.table import NOT_RECORDED, Column, Table
 from trnscope.report.text import plural
 from trnscope.report.view import View, cut_note, note, title
@@ -34,7 +35,7 @@ def memory_lines(result: MemoryReport, view: View) -> Iterator[Text]:
 
 def _device(device: DeviceMemory, view: View, with_rank: bool) -> Iterator[Text]:
     yield Text()
-    rank = "" if not with_rank else f" rank {device.rank or device.source}"
+    rank = f" {owner_text(device.rank, device.source)}" if with_rank else ""
     at_least = "" if device.is_start_exact else "at least "
     rows = [
         ["at the start", at_least + format_bytes(device.start_bytes)],

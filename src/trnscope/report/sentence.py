@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
-from trnscope.analysis.breakdown import WHOLE_SPAN, Breakdown, BreakdownBasis, BreakdownRow
+from trnscope.analysis.breakdown import (
+    WHOLE_SPAN,
+    Breakdown,
+    BreakdownBasis,
+    BreakdownPart,
+    BreakdownRow,
+)
 from trnscope.analysis.ops import OpsTable
 from trnscope.model.units import format_ns, format_ratio, ratio
 from trnscope.report.text import plural, printable, shorten
@@ -50,8 +56,13 @@ def where_time_goes(split: Breakdown, *, incomplete: bool, simulated: bool = Fal
     whole = sum(row.duration_ns for row in split.rows)
     if split.basis is None or whole == 0:
         return "There is no time to account for: no slices with a duration were read."
-    phrases = _DEVICE_PHRASES if split.basis is BreakdownBasis.DEVICE else _HOST_PHRASES
     parts = sorted(split.totals(), key=lambda part: -part.duration_ns)
+    if split.basis is BreakdownBasis.HOST and parts[0].key == "other" == _only_key(parts):
+        return (
+            f"No operators were recorded to split {_denominator(split.rows)} by; "
+            "trnscope ops lists what was recorded."
+        )
+    phrases = _DEVICE_PHRASES if split.basis is BreakdownBasis.DEVICE else _HOST_PHRASES
     named = [parts[0]] + [
         part for part in parts[1:2] if (ratio(part.duration_ns, whole) or 0) > _SECOND_WORTH_NAMING
     ]
@@ -65,6 +76,12 @@ def where_time_goes(split: Breakdown, *, incomplete: bool, simulated: bool = Fal
     return f"{prefix} {_denominator(split.rows)}, {shares}.{suffix}"
 
 
+def _only_key(parts: Sequence[BreakdownPart]) -> str | None:
+    """The part that all time went to; null where several have a share."""
+    keys = [part.key for part in parts if part.duration_ns]
+    return keys[0] if len(keys) == 1 else None
+
+
 def busiest_op_line(table: OpsTable) -> Iterator[Text]:
     """Which op took most own time, and of what; nothing where no op was recorded."""
     rows = [row for row in table.rows if not row.key.is_annotation]
@@ -75,9 +92,9 @@ def busiest_op_line(table: OpsTable) -> Iterator[Text]:
         part, whole, kind = top.self_device_ns or 0, table.device_sum_ns or 0, "device"
     else:
         top = max(rows, key=lambda row: row.self_cpu_ns)
-        part, whole, kind = top.self_cpu_ns, sum(row.self_cpu_ns for row in rows), "CPU"
+        part, whole, kind = top.self_cpu_ns, table.self_cpu_ns, "CPU"
     share = format_ratio(ratio(part, whole))
-    of = "all device work" if table.has_device else "what all ops took themselves"
+    of = "all device work" if table.has_device else "what all rows took themselves"
     yield Text(
         f"The op with the most own {kind} time is {shorten(printable(top.name), 60)}: "
         f"{format_ns(part)}, {share} of {of}."

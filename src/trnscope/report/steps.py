@@ -67,6 +67,11 @@ def rank_text(rank: int | None, source: int) -> str:
     return f"file {source + 1}" if rank is None else str(rank)
 
 
+def owner_text(rank: int | None, source: int) -> str:
+    """``rank 3``, or ``file 1`` where the file names no rank."""
+    return rank_text(None, source) if rank is None else f"rank {rank}"
+
+
 def _row(step: StepSummary, with_rank: bool, with_device: bool) -> list[str]:
     cells = [step.name]
     if with_rank:
