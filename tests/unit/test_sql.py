@@ -255,6 +255,21 @@ def test_names_with_quotes_wide_and_broken_characters(tmp_path: Path) -> None:
         "UPDATE strings SET text = ''",
         "CALL pragma_version()",
         "EXPLAIN ANALYZE COPY (SELECT 1) TO '{folder}/out.csv'",
+        "EXPLAIN ANALYZE DROP VIEW slices",
+        "EXPLAIN (ANALYZE) DROP VIEW slices",
+        "EXPLAIN (ANALYZE, FORMAT json) DROP VIEW slices",
+        "-- a\n EXPLAIN /* b */ ANALYZE -- c\r\n DROP VIEW slices",
+        "/* /* */ */ EXPLAIN ANALYZE DROP VIEW slices",
+        "EXPLAIN -- \r ANALYZE DROP VIEW slices -- \n SELECT 1",
+        "EXPLAIN DROP VIEW slices",
+        "EXPLAIN ANALYZE CREATE TABLE t AS SELECT 1",
+        "EXPLAIN ANALYZE CREATE TEMP MACRO args(id) AS 'mine'",
+        "EXPLAIN ANALYZE SET threads = 1",
+        "EXPLAIN ANALYZE SELECT 1; DROP VIEW slices",
+        "EXPLAIN ANALYZE",
+        "CREATE TABLE t AS PIVOT slices ON kind USING count(*)",
+        "EXPLAIN ANALYZE CREATE TABLE t AS PIVOT slices ON kind USING count(*)",
+        "COPY (PIVOT slices ON kind USING count(*)) TO '{folder}/out.csv'",
         "SELECT 1; COPY (SELECT 1) TO '{folder}/out.csv'",
         "SELECT * FROM some_python_variable",
         "SELECT getenv('HOME')",
@@ -277,6 +292,16 @@ def test_refused(session: SqlSession, tmp_path: Path, text: str) -> None:
     assert str(caught.value).startswith("SQL: ")
     assert list(folder.iterdir()) == [secret]
     assert rows(session, "SELECT count(*) FROM slices") == [(7,)]
+    assert rows(session, "SHOW TABLES") == [(name,) for name in sorted(VIEW_NAMES)]
+
+
+@pytest.mark.parametrize("text", ["LOAD httpfs", "FROM duckdb_secrets()", "FROM read_csv('~/a')"])
+def test_no_message_names_the_home_folder(session: SqlSession, text: str) -> None:
+    try:
+        said = str(session.query(text).rows)
+    except UsageError as error:
+        said = str(error)
+    assert str(Path.home()) not in said
 
 
 def test_an_unknown_view_lists_those_there_are(session: SqlSession) -> None:
@@ -294,6 +319,10 @@ def test_an_unknown_view_lists_those_there_are(session: SqlSession) -> None:
         ("VALUES (1)", (1,)),
         ("SELECT name FROM (DESCRIBE instants) LIMIT 0", None),
         ("EXPLAIN SELECT * FROM slices", ...),
+        ("explain analyze\nselect count(*) from ops;", ...),
+        ("/* why */ EXPLAIN (FORMAT json) FROM kernels -- slow\n", ...),
+        ("EXPLAIN PIVOT slices ON kind USING count(*)", ...),
+        ("PIVOT slices ON kind USING count(*) GROUP BY source;\n", (0, 2, 2, 1, 2)),
         ("SUMMARIZE kernels", ...),
     ],
 )

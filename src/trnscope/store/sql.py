@@ -24,7 +24,15 @@ from trnscope.store.sql_tables import DEVICE_ATTRIBUTES, OP_ATTRIBUTES, TraceTab
 T = TypeVar("T")
 
 _ROWS_PER_BATCH = 131_072
-_ALLOWED = ("SELECT", "EXPLAIN", "MULTI")  # PIVOT is a MULTI statement
+_GAP = r"(?:\s|--[^\r\n]*[\r\n]|/\*(?:(?!/\*|\*/).)*\*/)"
+_EXPLAIN = re.compile(
+    rf"{_GAP}*EXPLAIN\b{_GAP}*(?P<how>ANALYZE\b|\([\w\s,]*\))?", re.IGNORECASE | re.DOTALL
+)
+_SHOW_TABLES = re.compile(r"\s*SHOW\s+TABLES\s*;?\s*", re.IGNORECASE)
+_VIEW_LIST = (
+    "SELECT table_name AS name FROM information_schema.tables "
+    "WHERE NOT starts_with(table_name, '_') ORDER BY name"
+)
 
 _TIMES = "start_ns, dur_ns, start_ns + dur_ns AS end_ns"
 
@@ -133,6 +141,8 @@ class SqlSession:
         self._connection = duckdb.connect(
             config={
                 "temp_directory": self._scratch.name,
+                "home_directory": self._scratch.name,
+                "secret_directory": self._scratch.name,
                 "autoinstall_known_extensions": False,
                 "autoload_known_extensions": False,
             }
@@ -168,13 +178,13 @@ class SqlSession:
         Raises :class:`UsageError` for anything else and for what DuckDB refuses. Ctrl-C stops
         the query.
         """
-        self._prepare(text)
-        return self._guarded(lambda: self._fetch(text))
+        allowed = self._prepare(text)
+        return self._guarded(lambda: self._fetch(allowed))
 
     def batches(self, text: str) -> Any:
         """Run one SELECT and return a ``pyarrow.RecordBatchReader`` over its rows."""
-        self._prepare(text)
-        return self._guarded(lambda: self._read_batches(text))
+        allowed = self._prepare(text)
+        return self._guarded(lambda: self._read_batches(allowed))
 
     # Running ------------------------------------------------------------------------------
 
@@ -205,19 +215,36 @@ class SqlSession:
             except duckdb.Error as error:
                 raise _as_usage_error(error) from error
 
-    def _prepare(self, text: str) -> None:
-        """Refuse what is no single query, and define the views that it names."""
+    def _prepare(self, text: str) -> str:
+        """What to run: refuses what is no single query, and defines the views that it names."""
+        if _SHOW_TABLES.fullmatch(text):
+            text = _VIEW_LIST
+        explain = _EXPLAIN.match(text)
+        query = text if explain is None else text[explain.end() :]
+        self._require_select(query)
+        for name in self._views_named_in(query):
+            self._define(name)
+        # What is explained was checked by itself, so it has to be run as it was checked.
+        return query if explain is None else f"EXPLAIN {explain['how'] or ''} {query}"
+
+    def _require_select(self, text: str) -> None:
+        kinds = self._statements(text)
+        if len(kinds) != 1:
+            raise UsageError(f"SQL: {len(kinds)} statements", "give exactly one SELECT")
+        kind = kinds[0]
+        if kind == "MULTI":
+            # A PIVOT, or a statement that writes and holds one; only a query can be a subquery.
+            self._statements(f"FROM (\n{text.rstrip().rstrip(';')}\n)")
+        elif kind != "SELECT":
+            raise UsageError(f"SQL: {kind} is not allowed", "only SELECT and EXPLAIN are")
+
+    def _statements(self, text: str) -> list[str]:
+        """The kind of each statement in ``text``, as DuckDB names them."""
         try:
             statements = self._connection.extract_statements(text)
         except duckdb.Error as error:
             raise _as_usage_error(error) from error
-        kinds = [str(statement.type).rpartition(".")[2] for statement in statements]
-        if len(kinds) != 1:
-            raise UsageError(f"SQL: {len(kinds)} statements", "give exactly one SELECT")
-        if kinds[0] not in _ALLOWED:
-            raise UsageError(f"SQL: {kinds[0]} is not allowed", "only SELECT and EXPLAIN are")
-        for name in self._views_named_in(text):
-            self._define(name)
+        return [str(statement.type).rpartition(".")[2] for statement in statements]
 
     def _views_named_in(self, text: str) -> Sequence[str]:
         """Views that the query needs; all of them where that cannot be told.
