@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from trnscope.capture.record import Overhead
-from trnscope.cli.capture_report import _cost
+from trnscope.capture.record import CaptureRecord, Overhead
+from trnscope.cli.capture_report import _argument, _cost, _worth_telling
 
 MS = 1_000_000
 
@@ -47,3 +49,21 @@ def test_what_was_not_measured_is_not_stated_as_zero() -> None:
     assert line(Overhead()) == (
         "Cost of recording: per step not measured, no step ran without it to compare with."
     )
+
+
+def test_the_next_command_names_this_run_only(tmp_path: Path) -> None:
+    names = [tmp_path / f"rank{rank}.{run}.pt.trace.json" for run in (1, 2) for rank in (0, 1)]
+    for name in names[:2]:
+        name.touch()
+    assert _argument(tuple(names[:2])) == f'"{tmp_path}/*.trace.json"'
+    for name in names[2:]:
+        name.touch()
+    assert _argument(tuple(names[2:])) == f"{names[2]} {names[3]}"
+    assert _argument((tmp_path / "my run.trace.json",)) == f"'{tmp_path}/my run.trace.json'"
+
+
+def test_a_launcher_that_did_not_train_is_not_told_of() -> None:
+    launcher = CaptureRecord(pid=1, reason="no step")
+    rank = CaptureRecord(pid=2, rank=0, trace=Path("t.json"))
+    assert _worth_telling((launcher, rank)) == (rank,)
+    assert _worth_telling((launcher,)) == (launcher,)

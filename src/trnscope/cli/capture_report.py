@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import sys
 from collections.abc import Iterator
@@ -52,6 +53,7 @@ def report_lines(
     """What was recorded, the split of its steps, the ops, the sentence and the cost."""
     yield Text()
     yield from title(view, "Recorded")
+    records = _worth_telling(records)
     for record in records:
         yield from _recorded(record)
     yield Text()
@@ -64,7 +66,7 @@ def report_lines(
     yield sentence_line(split, view)
     yield from busiest_op_line(table)
     for record in records:
-        yield from _cost(record.overhead)
+        yield from _cost(record.overhead, _who(record) if len(records) > 1 else None)
 
 
 def next_lines(traces: tuple[Path, ...]) -> Iterator[Text]:
@@ -108,17 +110,29 @@ def _from_here(path: Path) -> Path:
 
 
 def _argument(traces: tuple[Path, ...]) -> str:
-    if len(traces) == 1:
-        return str(traces[0])
-    return f'"{traces[0].parent}/*{"".join(traces[0].suffixes[-2:])}"'
+    """The traces for a command line: a pattern where it finds just these."""
+    suffix = "".join(traces[0].suffixes[-2:])
+    folder = traces[0].parent
+    if len(traces) > 1 and set(folder.glob(f"*{suffix}")) == set(traces):
+        return f'"{folder}/*{suffix}"'
+    return shlex.join(map(str, traces))
+
+
+def _worth_telling(records: tuple[CaptureRecord, ...]) -> tuple[CaptureRecord, ...]:
+    """Without the launchers (torchrun and the like), which only started those that trained."""
+    recorded = tuple(record for record in records if record.trace is not None)
+    return recorded or records
+
+
+def _who(record: CaptureRecord) -> str:
+    return f"process {record.pid}" if record.rank is None else f"rank {record.rank}"
 
 
 def _recorded(record: CaptureRecord) -> Iterator[Text]:
-    who = f"process {record.pid}" if record.rank is None else f"rank {record.rank}"
     if record.trace is None:
-        yield note(f"{who}: nothing recorded ({record.reason})")
+        yield note(f"{_who(record)}: nothing recorded ({record.reason})")
         return
-    yield Text(f"{who}: {_steps(record)}")
+    yield Text(f"{_who(record)}: {_steps(record)}")
     if record.last_step_cut:
         yield warning("The recording ends inside a step; that step is not in the figures per step.")
     if record.reason is not None:
@@ -138,11 +152,12 @@ def _steps(record: CaptureRecord) -> str:
     )
 
 
-def _cost(overhead: Overhead) -> Iterator[Text]:
+def _cost(overhead: Overhead, who: str | None = None) -> Iterator[Text]:
     parts = [_step_cost(overhead)]
     if overhead.total_ns is not None:
         parts.append(f"Starting, stopping and writing took {format_ns(overhead.total_ns)} besides.")
-    yield note("Cost of recording: " + " ".join(parts))
+    owner = "" if who is None else f" ({who})"
+    yield note(f"Cost of recording{owner}: " + " ".join(parts))
 
 
 def _step_cost(overhead: Overhead) -> str:
