@@ -49,7 +49,7 @@ PyPlacedRows place_rows_py(In<uint8_t> phase, In<uint8_t> flags, In<uint32_t> ca
                            In<int64_t> dur_ns, In<uint64_t> args_offset, In<uint32_t> args_length,
                            In<uint16_t> number, In<uint8_t> placing, In<uint8_t> kind,
                            In<uint8_t> seen_kind, In<uint8_t> name_kind, In<uint32_t> host_track,
-                           int64_t limit_ns) {
+                           int64_t start_limit_ns, int64_t dur_limit_ns) {
     for (size_t size : {flags.size(), category.size(), name.size(), track.size(), ts_ns.size(),
                         dur_ns.size(), args_offset.size(), args_length.size()}) {
         require(size == phase.size(), "columns differ in length");
@@ -61,7 +61,8 @@ PyPlacedRows place_rows_py(In<uint8_t> phase, In<uint8_t> flags, In<uint32_t> ca
     const PlaceTables tables{number.data(),     number.size(),     placing.data(),
                              kind.data(),       kind.size(),       seen_kind.data(),
                              seen_kind.size(),  name_kind.data(),  name_kind.size(),
-                             host_track.data(), host_track.size(), limit_ns};
+                             host_track.data(), host_track.size(), start_limit_ns,
+                             dur_limit_ns};
     PlacedRows placed;
     {
         nb::gil_scoped_release release;

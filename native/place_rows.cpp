@@ -57,10 +57,11 @@ class Lookup {
     PlacedRows* out_;
 };
 
-bool is_plain_time(const EventRows& rows, size_t row, int64_t limit_ns) {
+bool is_plain_time(const EventRows& rows, size_t row, const PlaceTables& tables) {
     const int64_t start = rows.ts_ns[row], dur = rows.dur_ns[row];
-    return (rows.flags[row] & kTimed) == kTimed && start != 0 && start > -limit_ns &&
-           start < limit_ns && dur >= 0 && dur < limit_ns;
+    return (rows.flags[row] & kTimed) == kTimed && start != 0 &&
+           start > -tables.start_limit_ns && start < tables.start_limit_ns && dur >= 0 &&
+           dur < tables.dur_limit_ns;
 }
 
 void reserve(size_t n, PlacedRows* out) {
@@ -86,7 +87,7 @@ PlacedRows place_rows(const EventRows& rows, const PlaceTables& tables) {
         uint8_t kind = 0;
         uint16_t number = 0;
         uint32_t track = 0;
-        if (!is_plain_time(rows, row, tables.limit_ns) ||
+        if (!is_plain_time(rows, row, tables) ||
             !lookup.find(row, &kind, &number, &track)) {
             out.rest.push_back(static_cast<int64_t>(row));
             continue;

@@ -47,7 +47,8 @@ struct PlaceTables {
     size_t num_names;
     const uint32_t* host_track;  // scanner track -> the writer's
     size_t num_tracks;
-    int64_t limit_ns;  // of starts and durations
+    int64_t start_limit_ns;  // both are below, the start is above minus its limit
+    int64_t dur_limit_ns;
 };
 
 struct PlacedRows {

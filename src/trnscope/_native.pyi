@@ -87,7 +87,8 @@ def place_rows(
     seen_kind: _U8,
     name_kind: _U8,
     host_track: _U32,
-    limit_ns: int,
+    start_limit_ns: int,
+    dur_limit_ns: int,
     /,
 ) -> PlacedRows: ...
 def keep_freed_memory() -> None: ...

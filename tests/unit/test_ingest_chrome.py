@@ -299,11 +299,30 @@ def test_times_that_are_none_or_too_large_are_left_out_and_named(tmp_path: Path)
 
 def test_the_largest_times_and_base_add_up_without_overflow(tmp_path: Path) -> None:
     most_us, base = ((1 << 61) - 1) // 1000, (1 << 61) - 1
+    longest_us = ((1 << 58) - 1) // 1000
     trace = open_events(
-        tmp_path, [complete("a", "cpu_op", most_us, most_us)], baseTimeNanoseconds=base
+        tmp_path, [complete("a", "cpu_op", most_us, longest_us)], baseTimeNanoseconds=base
     )
     assert int(trace.slices.start_ns[0]) == base + most_us * 1000
-    assert int(trace.slices.end_ns[0]) == base + 2 * most_us * 1000
+    assert int(trace.slices.end_ns[0]) == base + (most_us + longest_us) * 1000
+
+
+def test_durations_of_ten_years_are_invalid(tmp_path: Path) -> None:
+    too_long_us = (1 << 58) // 1000 + 1
+    events = [
+        complete("op", "cpu_op", 1, 5),
+        complete("long op", "cpu_op", 2, too_long_us),
+        kernel("k", 3, 5),
+        kernel("long k", 20, too_long_us),
+        {"ph": "B", "name": "long begin", "pid": 2, "tid": 2, "ts": 1},
+        {"ph": "E", "pid": 2, "tid": 2, "ts": 1 + too_long_us},
+        {"ph": "b", "cat": "x", "id": 1, "name": "long async", "pid": 2, "tid": 2, "ts": 1},
+        {"ph": "e", "cat": "x", "id": 1, "name": "long async", "pid": 2, "tid": 2, "ts": 1e15},
+    ]
+    trace = open_events(tmp_path, events)
+    assert times(trace) == {"op": (1000, 5000), "k": (3000, 5000)}
+    assert warnings(trace) == {"invalid-time": 4}
+    assert not trace.health.complete
 
 
 def test_unsupported_phases_are_counted(tmp_path: Path) -> None:

@@ -430,8 +430,34 @@ def test_a_header_in_odd_shapes() -> None:
     assert header.simulated
     assert header.device_name(0) == "X"
     assert header.texts["broken"] == "[1,"
-    for raw in (b"true", b"-1", b"1.5", b"null", b'"x"'):
+    odd = (
+        b"true",
+        b"-1",
+        b"1.5",
+        b"null",
+        b'"x"',
+        b"2147483648",
+        b'"4294967296"',
+        b"1099511627776",
+    )
+    for raw in (*odd, b'"' + b"9" * 5000 + b'"', b"9" * 5000):
         assert read_header([("distributedInfo", b'{"rank": ' + raw + b"}")]).rank is None
+
+
+def test_the_largest_rank() -> None:
+    info = b'{"rank": 2147483647, "world_size": "2147483647"}'
+    header = read_header([("distributedInfo", info)])
+    assert (header.rank, header.world_size) == (2147483647, 2147483647)
+    devices = read_header([("deviceProperties", b'[{"id": 4294967296, "name": "X"}]')]).devices
+    assert devices == ()
+
+
+def test_process_and_thread_ids_of_thousands_of_digits(tmp_path: Path) -> None:
+    digits = "7" * 5000
+    trace = open_events(tmp_path, [complete("k", "kernel", 1, 9, pid=digits, tid=digits)])
+    (track,) = trace.tracks
+    assert (track.device, track.stream) == (Device(DeviceKind.CUDA, 0), None)
+    assert track.thread == digits
 
 
 def test_the_format_is_told_by_content(tmp_path: Path) -> None:

@@ -26,7 +26,16 @@ from trnscope.ingest.gzip_stream import GzipFeeder
 from trnscope.ingest.kineto import Header, read_header
 from trnscope.ingest.metadata import MetadataReader
 from trnscope.ingest.points import PointReader
-from trnscope.ingest.rows import HAS_DUR, HAS_TS, REPAIRED, Segment, rows_of
+from trnscope.ingest.rows import (
+    DUR_LIMIT_NS,
+    HAS_DUR,
+    HAS_TS,
+    REPAIRED,
+    START_LIMIT_NS,
+    Rows,
+    Segment,
+    rows_of,
+)
 from trnscope.ingest.slices import SlicePlacer
 from trnscope.ingest.tracks import TrackTable
 from trnscope.ingest.vocabulary import CategoryTable
@@ -36,9 +45,6 @@ from trnscope.store.writer import TraceWriter
 
 Progress = Callable[[int, int], None]
 Index = npt.NDArray[Any]
-
-_LIMIT_NS = 1 << 61
-"""Of a start, a duration and the base time (73 years), so that their sum fits 64 bits."""
 
 _EPOCH_NS = 10**18
 """Times from here on (2001) can only count from the Unix epoch."""
@@ -133,7 +139,7 @@ class ChromeImporter:
         self._note_phases(counts)
         is_timed = self._valid_times(segment)
         if counts[_COMPLETE].any():
-            rest = self._slices.add_plain(segment, _LIMIT_NS)
+            rest = self._slices.add_plain(segment)
             self._take_special(segment, rest[is_timed[rest]])
         for phases, take in self._handlers:
             if counts[phases].any():
@@ -151,7 +157,7 @@ class ChromeImporter:
     def _valid_times(self, segment: Segment) -> Bool:
         """Where a usable start is given; events that need one and have none are noted."""
         usable: Bool = (segment.flags & HAS_TS) != 0
-        usable &= (segment.ts_ns > -_LIMIT_NS) & (segment.ts_ns < _LIMIT_NS)
+        usable &= (segment.ts_ns > -START_LIMIT_NS) & (segment.ts_ns < START_LIMIT_NS)
         if not usable.all():
             missing = np.flatnonzero(~usable & _TIMED[segment.ph])
             if missing.size:
@@ -176,20 +182,20 @@ class ChromeImporter:
             self._points.add_instants(segment, at[is_instant])
             at = at[~is_instant]
         duration = segment.dur_ns[at]
-        known = ((segment.flags[at] & HAS_DUR) != 0) & (duration >= 0) & (duration < _LIMIT_NS)
+        known = ((segment.flags[at] & HAS_DUR) != 0) & (duration >= 0)
         if not known.all():
             unknown = at[~known]
             self._note_event("unknown-duration", segment, unknown)
             self._slices.add_unfinished(rows_of(segment, unknown))
             at = at[known]
         if at.size:
-            self._slices.add(rows_of(segment, at))
+            self._slices.add(self._of_valid_duration(rows_of(segment, at)))
 
     def _take_begin_end(self, segment: Segment, at: Index) -> None:
         group = self._tracks.host(segment.track[at]).astype(np.int64)
         closed = self._threads.close(segment, at, _BEGIN[segment.ph[at]], group)
         if len(closed):
-            self._slices.add(closed)
+            self._slices.add(self._of_valid_duration(closed))
 
     def _take_async(self, segment: Segment, at: Index) -> None:
         keys = zip(
@@ -202,7 +208,18 @@ class ChromeImporter:
         group = np.array([groups.setdefault(key, len(groups)) for key in keys], np.int64)
         closed = self._async.close(segment, at, _BEGIN[segment.ph[at]], group)
         if len(closed):
-            self._slices.add_async(closed)
+            self._slices.add_async(self._of_valid_duration(closed))
+
+    def _of_valid_duration(self, rows: Rows) -> Rows:
+        """The rows whose duration can be added up; the others are noted."""
+        valid = rows.dur_ns < DUR_LIMIT_NS
+        if valid.all():
+            return rows
+        first = int(np.flatnonzero(~valid)[0])
+        example = describe_event(self._text(int(rows.name[first])), int(rows.start_ns[first]))
+        offset = int(rows.args_offset[first]) if rows.args_length[first] else None
+        self._findings.note("invalid-time", int((~valid).sum()), example, offset)
+        return rows.take(np.flatnonzero(valid))
 
     # The end -------------------------------------------------------------------------
 

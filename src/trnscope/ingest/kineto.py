@@ -257,6 +257,8 @@ class Header:
 
 
 _MAX_TIME_NS = (1 << 61) - 1
+_MAX_COUNT = (1 << 31) - 1
+_MAX_DIGITS = 10
 _KINETO_HEADERS = ("schemaVersion", "deviceProperties", "baseTimeNanoseconds", "distributedInfo")
 
 
@@ -334,6 +336,7 @@ def _is_int(value: Any) -> bool:
 
 
 def _count(value: Any) -> int | None:
-    if isinstance(value, str) and value.isdecimal():
+    """A rank, a size or an id, where it is one that fits 31 bits."""
+    if isinstance(value, str) and value.isdecimal() and len(value) <= _MAX_DIGITS:
         value = int(value)
-    return value if _is_int(value) and value >= 0 else None
+    return value if _is_int(value) and 0 <= value <= _MAX_COUNT else None

@@ -20,7 +20,13 @@ from trnscope.ingest.kineto import (
     runtime_evidence,
     task_kind,
 )
-from trnscope.ingest.rows import Rows, Segment, attribute_columns
+from trnscope.ingest.rows import (
+    DUR_LIMIT_NS,
+    START_LIMIT_NS,
+    Rows,
+    Segment,
+    attribute_columns,
+)
 from trnscope.ingest.tracks import TrackTable
 from trnscope.ingest.vocabulary import CategoryTable, NameTable, Naming, Text
 from trnscope.model.kinds import DeviceKind, SliceKind
@@ -65,16 +71,16 @@ class SlicePlacer:
 
     # Adding --------------------------------------------------------------------------
 
-    def add_plain(self, segment: Segment, limit_ns: int) -> I64:
+    def add_plain(self, segment: Segment) -> I64:
         """Place the complete events that follow from tables: nearly all rows of host threads.
 
         Returns the rows of the other complete events, rising; their times may be invalid.
         """
         if any(True for _ in attribute_columns(segment, TASK_TYPE)):
             return np.flatnonzero(segment.ph == _COMPLETE)  # Ascend: arguments decide
-        placed = self._place_by_tables(segment, limit_ns)
+        placed = self._place_by_tables(segment)
         while self._learn(placed):
-            placed = self._place_by_tables(segment, limit_ns)
+            placed = self._place_by_tables(segment)
         if placed.track.size == 0:
             return placed.rest
         first = self._writer.add_slices(
@@ -96,7 +102,7 @@ class SlicePlacer:
         self._note_first(int(placed.start_ns.min()))
         return placed.rest
 
-    def _place_by_tables(self, segment: Segment, limit_ns: int) -> _native.PlacedRows:
+    def _place_by_tables(self, segment: Segment) -> _native.PlacedRows:
         categories = self._categories
         return _native.place_rows(
             segment.ph,
@@ -114,7 +120,8 @@ class SlicePlacer:
             self._runtimes.table,
             self._old.table,
             self._tracks.host_table,
-            limit_ns,
+            START_LIMIT_NS,
+            DUR_LIMIT_NS,
         )
 
     def _learn(self, placed: _native.PlacedRows) -> bool:

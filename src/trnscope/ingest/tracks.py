@@ -20,8 +20,8 @@ NO_TRACK = 0xFFFFFFFF
 MAX_DEVICES = 1024
 _DENSE_LIMIT = 1 << 20
 _NO_STREAM = 0x7FFFFFFF  # some writers print -1 as an unsigned number
-_STREAM = re.compile(r"(?:stream\s*#?)?\s*(\d+)\s*$", re.IGNORECASE)
-_LAST_NUMBER = re.compile(r"(\d+)\D*$")
+_STREAM = re.compile(r"(?:stream\s*#?)?\s*(\d{1,10})\s*$", re.IGNORECASE)
+_LAST_NUMBER = re.compile(r"(?<!\d)(\d{1,10})\D*$")
 
 
 @dataclass
@@ -117,8 +117,11 @@ class TrackTable:
         process, thread = self.text(scanned)
         index = self.device_index(process) if device is None else device
         number = _STREAM.match(thread)
-        place = ("device", index, process, int(number[1]) if number else thread)
-        shown = int(number[1]) if number and stream is None else stream
+        in_thread = int(number[1]) if number else None
+        place = ("device", index, process, thread if in_thread is None else in_thread)
+        shown = in_thread if stream is None else stream
+        if shown is not None and shown >= _NO_STREAM:
+            shown = None
         draft = _Draft(TrackKind.DEVICE_STREAM, process, thread, index, shown)
         first = self._id(place, draft)
         self._device_by_place[process, thread] = first
