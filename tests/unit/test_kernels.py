@@ -117,6 +117,24 @@ def test_ranks_are_added_up_and_their_devices_kept_apart(tmp_path: Path) -> None
     assert result.busy_ns == 21
 
 
+@pytest.mark.parametrize("ranks", [(None, None), (3, 3), (None, 1)])
+def test_devices_of_files_that_are_no_ranks_are_kept_apart(
+    tmp_path: Path, ranks: tuple[int | None, int | None]
+) -> None:
+    traces = []
+    for number, rank in enumerate(ranks):
+        b = TraceBuilder(tmp_path / str(number), rank=rank)
+        b.slice(b.stream(), "k", 0, 10 + number, SliceKind.KERNEL)
+        traces.append(b.build())
+    profile = Profile(tuple(traces))
+    by_device = {row.name: row.sum_ns for row in kernels(profile, "device").rows}
+    assert by_device == {"source 0 cuda:0": 10, "source 1 cuda:0": 11}
+    by_stream = {row.name: row.sum_ns for row in kernels(profile, "stream").rows}
+    assert by_stream == {"source 0 cuda:0 stream 7": 10, "source 1 cuda:0 stream 7": 11}
+    (row,) = kernels(profile).rows
+    assert (row.sum_ns, row.devices) == (21, ("source 0 cuda:0", "source 1 cuda:0"))
+
+
 def test_no_device_work(b: TraceBuilder) -> None:
     b.slice(b.thread(), "aten::mm", 0, 5)
     result = table(b)

@@ -124,9 +124,9 @@ def _between_files(profile: Profile) -> list[HealthFinding]:
         return []
     message = (
         f"{len(profile.traces)} files do not say that they are distinct ranks of one job; "
-        "each is shown on its own"
+        "devices and steps are shown file by file"
     )
-    consequence = "Ranks are not compared."
+    consequence = "Ranks are not compared; ops and kernels of one name are added up over files."
     return [HealthFinding(None, "ranks-unknown", message, len(profile.traces), consequence)]
 
 

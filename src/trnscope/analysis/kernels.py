@@ -59,7 +59,11 @@ class KernelRow:
     """All device work of one kind and one name (or device, or stream). Times in ns."""
 
     name: str
-    """Kernel name; the device's label or ``label stream N`` when grouped by those."""
+    """Kernel name; the device's label or ``label stream N`` when grouped by those.
+
+    With several files ``rank N`` stands before a label, or ``source N``, the index of the
+    file, where they are not distinct ranks.
+    """
     kind: str
     """``kernel``, ``communication``, ``memcpy`` or ``memset``."""
     count: int
@@ -153,7 +157,8 @@ class _Work:
 def kernels(profile: Profile, group_by: KernelsBy | str = KernelsBy.NAME) -> KernelsTable:
     """Count, sum, mean, range and percentiles of device work by name, device or stream.
 
-    Kernels, communication, copies and fills are never in one row. Ranks are added up.
+    Kernels, communication, copies and fills are never in one row. By name, files are added up;
+    devices and streams are those of one file.
     """
     group_by = KernelsBy(group_by)
     work = _collect(profile)
@@ -180,12 +185,11 @@ class _Labels(dict[_Label, int]):
 def _collect(profile: Profile) -> _Work:
     names, devices, configs = _Labels[str](), _Labels[str](), _Labels[_Config]()
     columns: list[list[I64]] = [[np.empty(0, np.int64)] for _ in range(6)]
-    for trace in profile.traces:
-        rank = trace.source.rank if len(profile.traces) > 1 else None
+    for source, trace in enumerate(profile.traces):
         part = (
             trace.slices.kind[trace.launches.device_slice].astype(np.int64),
             _names(trace, names),
-            *_places(trace, devices, "" if rank is None else f"rank {rank} "),
+            *_places(trace, devices, _prefix(profile, source)),
             trace.slices.dur_ns[trace.launches.device_slice],
             _configs(trace, configs),
         )
@@ -194,6 +198,15 @@ def _collect(profile: Profile) -> _Work:
     kind, name, device, stream, dur_ns, config = (np.concatenate(column) for column in columns)
     labels = (list(names), list(devices), list(configs))
     return _Work(kind, name, device, stream, dur_ns, config, *labels)
+
+
+def _prefix(profile: Profile, source: int) -> str:
+    """What tells the devices of one file from those of another."""
+    if len(profile.traces) == 1:
+        return ""
+    if profile.is_multi_rank:
+        return f"rank {profile.traces[source].source.rank} "
+    return f"source {source} "
 
 
 def _names(trace: Trace, names: _Labels[str]) -> I64:
