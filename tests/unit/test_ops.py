@@ -238,6 +238,25 @@ class TestHostTime:
         (only,) = ops(Profile(tuple(traces))).rows
         assert (only.calls, only.cpu_total_ns) == (2, 30)
 
+    def test_device_time_is_absent_where_no_trace_of_an_op_has_any(
+        self, new_trace: Callable[[], TraceBuilder]
+    ) -> None:
+        host, device = new_trace(), new_trace()
+        for name in ("aten::mm", "aten::add"):
+            host.slice(host.thread(), name, 0, 10)
+        cpu, gpu = device.thread(), device.stream()
+        device.slice(cpu, "aten::mm", 0, 10)
+        device.slice(cpu, "cudaLaunchKernel", 5, 2, SliceKind.RUNTIME, correlation=1)
+        device.slice(gpu, "k", 20, 7, SliceKind.KERNEL, correlation=1)
+        device.slice(cpu, "aten::sum", 40, 10)
+        found = ops(Profile((host.build(), device.build()))).rows
+        assert {r.name: (r.self_device_ns, r.device_total_ns) for r in found} == {
+            "aten::mm": (7, 7),
+            "aten::sum": (0, 0),
+            "cudaLaunchKernel": (0, 0),
+            "aten::add": (None, None),
+        }
+
     def test_trace_without_slices(self, b: TraceBuilder) -> None:
         result = table(b.build())
         assert result.rows == ()

@@ -31,7 +31,7 @@ class OpRow:
     self_cpu_ns: int
     cpu_total_ns: int
     self_device_ns: int | None
-    """Absent where the profile holds no device work at all."""
+    """Absent where no trace that holds such calls holds any device work."""
     device_total_ns: int | None
 
     @property
@@ -101,6 +101,8 @@ class _Times(NamedTuple):
     cpu_total_ns: int = 0
     self_device_ns: int = 0
     device_total_ns: int = 0
+    traces_with_device: int = 0
+    """Of the traces that hold its calls, how many hold device work."""
 
     def plus(self, other: _Times) -> _Times:
         return _Times(*map(add, self, other))
@@ -141,22 +143,22 @@ def ops(
             device_sum_ns += int(trace.slices.dur_ns[work].sum())
     return OpsTable(
         group_by=group_by,
-        rows=_ordered(rows, has_device),
+        rows=_ordered(rows),
         has_device=has_device,
         unattributed_device_ns=unattributed_ns if has_device else None,
         device_sum_ns=device_sum_ns if has_device else None,
     )
 
 
-def _ordered(rows: dict[RowKey, _Times], has_device: bool) -> tuple[OpRow, ...]:
+def _ordered(rows: dict[RowKey, _Times]) -> tuple[OpRow, ...]:
     listed = [
         OpRow(
             key,
             times.calls,
             times.self_cpu_ns,
             times.cpu_total_ns,
-            times.self_device_ns if has_device else None,
-            times.device_total_ns if has_device else None,
+            times.self_device_ns if times.traces_with_device else None,
+            times.device_total_ns if times.traces_with_device else None,
         )
         for key, times in rows.items()
     ]
@@ -169,6 +171,7 @@ def _trace_rows(
 ) -> Iterator[tuple[RowKey, _Times]]:
     count, self_ns, total_ns = _host_time(trace, calls, groups)
     used = np.flatnonzero(count)
+    traces_with_device = int(device is not None)
     no_time = np.zeros(groups.num_groups, np.int64)
     columns = (
         count,
@@ -176,6 +179,7 @@ def _trace_rows(
         total_ns,
         no_time if device is None else device.self_ns,
         no_time if device is None else device.total_ns,
+        no_time + traces_with_device,
     )
     times = zip(*(column[used].tolist() for column in columns), strict=True)
     for group, row in zip(used.tolist(), times, strict=True):
@@ -184,7 +188,10 @@ def _trace_rows(
         if number:
             shapes = None if trace.attribute("input_dims") is None else "[]"
             by_shape = groups.row_key(0).input_shapes is not None if groups.num_groups else False
-            yield RowKey(name, input_shapes=shapes if by_shape else None), _Times(calls=number)
+            yield (
+                RowKey(name, input_shapes=shapes if by_shape else None),
+                _Times(calls=number, traces_with_device=traces_with_device),
+            )
 
 
 def _host_time(trace: Trace, calls: HostCalls, groups: CallGroups) -> tuple[I64, I64, I64]:
