@@ -90,6 +90,17 @@ def test_reserved_but_unused_memory(b: TraceBuilder) -> None:
     assert reserved_memory.unused_at_peak_ratio == 0.1
 
 
+def test_less_reserved_than_allocated_is_no_negative_share(b: TraceBuilder) -> None:
+    cpu = b.thread()
+    for ts, total, reserved in ((10, 200, 100), (20, 300, 250)):
+        b.memory(cpu, ts, ts, 100, total_allocated=total, total_reserved=reserved)
+    found = only_device(b).reserved
+    assert found is not None
+    assert (found.peak_bytes, found.at_peak_bytes) == (250, 250)
+    assert (found.most_unused_bytes, found.most_unused_ts_ns) == (None, None)
+    assert found.unused_at_peak_ratio is None
+
+
 def test_reserved_is_absent_where_the_allocator_reserves_nothing(b: TraceBuilder) -> None:
     cpu = b.thread()
     b.memory(cpu, 10, 1, 64, total_allocated=64, total_reserved=0)

@@ -95,11 +95,11 @@ class Reserved:
     end_bytes: int
     at_peak_bytes: int
     """Reserved when most was allocated."""
-    most_unused_bytes: int
-    """Greatest reserved less allocated."""
-    most_unused_ts_ns: int
+    most_unused_bytes: int | None
+    """Greatest reserved less allocated; absent where less was always reserved than allocated."""
+    most_unused_ts_ns: int | None
     unused_at_peak_ratio: float | None
-    """(Reserved - allocated) / reserved, when most was allocated."""
+    """(Reserved - allocated) / reserved, when most was allocated; absent where that is below 0."""
 
     def to_json(self) -> dict[str, object]:
         """Its fields."""
@@ -407,13 +407,15 @@ def _reserved(events: _Events, level: I64, peak: int) -> Reserved | None:
     most = int(np.argmax(unused))
     near_peak = int(np.searchsorted(known, peak, side="right")) - 1
     at_peak = int(reserved[max(near_peak, 0)])
+    unused_at_peak = at_peak - int(level[peak])
+    is_plausible = int(unused[most]) >= 0
     return Reserved(
         peak_bytes=int(reserved.max()),
         end_bytes=int(reserved[-1]),
         at_peak_bytes=at_peak,
-        most_unused_bytes=int(unused[most]),
-        most_unused_ts_ns=int(events.ts_ns[known[most]]),
-        unused_at_peak_ratio=(at_peak - int(level[peak])) / at_peak,
+        most_unused_bytes=int(unused[most]) if is_plausible else None,
+        most_unused_ts_ns=int(events.ts_ns[known[most]]) if is_plausible else None,
+        unused_at_peak_ratio=unused_at_peak / at_peak if unused_at_peak >= 0 else None,
     )
 
 
