@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "scan_damage.h"
+#include "scan_keys.h"
 #include "string_table.h"
 
 namespace trnscope {
@@ -110,6 +111,7 @@ struct EventColumns {
     explicit EventColumns(size_t num_attributes) : attributes(num_attributes) {}
 
     size_t num_events() const { return ph.size(); }
+    void reserve_events(size_t n);
 
     Column<uint8_t> ph;
     Column<uint8_t> flags;
@@ -125,13 +127,35 @@ struct EventColumns {
     CounterColumns counters;
 };
 
-// A worker's events of one stretch of the input, with the worker's own string and track ids.
+// An event as a worker writes it, with the worker's own string and track ids.
+struct EventRow {
+    int64_t ts_ns;
+    int64_t dur_ns;
+    uint64_t id;
+    uint64_t args_offset;
+    uint32_t args_length;
+    uint32_t category;
+    uint32_t name;
+    uint32_t track;
+    uint8_t ph;
+    uint8_t flags;
+};
+
+struct AttributeEntry {
+    uint64_t value;  // an integer, or the worker's string id
+    uint32_t row;
+    bool negative;
+};
+
+// A worker's events of one stretch of the input.
 struct Batch {
-    explicit Batch(size_t num_attributes) : events(num_attributes) {}
+    explicit Batch(size_t num_attributes) : attributes(num_attributes) {}
 
     void clear();
 
-    EventColumns events;
+    Column<EventRow> events;
+    std::vector<Column<AttributeEntry>> attributes;
+    CounterColumns counters;
     DamageLog damage;
     std::vector<LocalUse> strings;
     std::vector<LocalUse> tracks;
@@ -140,7 +164,7 @@ struct Batch {
 };
 
 // Gives a batch's strings and tracks their global ids and adds its events to a segment.
-void append_batch(const Batch& batch, StringTable* strings, StringTable* tracks,
-                  EventColumns* segment);
+void append_batch(const Batch& batch, const ArgKeys& arg_keys, StringTable* strings,
+                  StringTable* tracks, EventColumns* segment);
 
 }  // namespace trnscope

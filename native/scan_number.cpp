@@ -7,7 +7,7 @@
 #include <limits>
 #include <string>
 
-#include "scan_simd.h"
+#include "scan_digits.h"
 
 namespace trnscope {
 namespace {
@@ -16,27 +16,6 @@ constexpr int kKept = 24;
 constexpr int kMaxU64Digits = 20;
 constexpr int kMaxI64Digits = 19;
 constexpr int64_t kMaxExponent = int64_t{1} << 40;
-
-bool is_digit(char c) {
-    return static_cast<unsigned char>(c - '0') < 10;
-}
-
-// The value of 8 digits, read as load_u64 does.
-uint64_t eight_digits(uint64_t word) {
-    word -= 0x3030303030303030ull;
-    word = word * 10 + (word >> 8);  // pairs, in every second byte
-    const uint64_t low = (word & 0x000000FF000000FFull) * 0x000F424000000064ull;
-    const uint64_t high = ((word >> 16) & 0x000000FF000000FFull) * 0x0000271000000001ull;
-    return static_cast<uint32_t>((low + high) >> 32);
-}
-
-// The value of at most 8 digits at p.
-uint64_t few_digits(const char* p, size_t n) {
-    if (n == 0) return 0;
-    const size_t missing = 8 * (8 - n);
-    const uint64_t zeros = n == 8 ? 0 : 0x3030303030303030ull >> (8 * n);
-    return eight_digits(load_u64(p) << missing | zeros);
-}
 
 // The value of the digits that text begins with; returns how many they are. With more than
 // `limit` (at most 19) of them the value is not told.

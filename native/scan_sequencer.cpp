@@ -30,7 +30,8 @@ Sequencer::Sequencer(const ArgKeys& arg_keys, const ScanOptions& options)
       segment_events_(options.segment_events),
       batch_(arg_keys.size()),
       document_(arg_keys, &batch_, options.max_event_bytes) {
-    strings_.intern({"\0\0\0\0\0\0\0\0", 0});
+    static constexpr char kNothing[16] = {};
+    strings_.intern({kNothing, 0});
 }
 
 void Sequencer::merge(Piece* piece) {
@@ -39,7 +40,7 @@ void Sequencer::merge(Piece* piece) {
     const bool use_guess = document_.run(span, piece->is_final, piece->start, &p);
     flush();
     if (use_guess) {
-        append_batch(piece->batch, &strings_, &tracks_, segment_.get());
+        append_batch(piece->batch, arg_keys_, &strings_, &tracks_, segment_.get());
         damage_.merge(piece->batch.damage);
         document_.adopt(piece->state);
         p = span.at(piece->stop);
@@ -65,9 +66,12 @@ Span Sequencer::join(Piece* piece) {
 }
 
 void Sequencer::flush() {
-    if (!segment_) segment_ = std::make_unique<EventColumns>(arg_keys_.size());
+    if (!segment_) {
+        segment_ = std::make_unique<EventColumns>(arg_keys_.size());
+        segment_->reserve_events(last_segment_events_);
+    }
     document_.finish_batch();
-    append_batch(batch_, &strings_, &tracks_, segment_.get());
+    append_batch(batch_, arg_keys_, &strings_, &tracks_, segment_.get());
     damage_.merge(batch_.damage);
     batch_.clear();
 }
@@ -75,6 +79,7 @@ void Sequencer::flush() {
 std::unique_ptr<EventColumns> Sequencer::take_segment() {
     if (!segment_ || segment_->num_events() == 0) return nullptr;
     if (segment_->num_events() < segment_events_ && !finished_) return nullptr;
+    last_segment_events_ = segment_->num_events();
     return std::move(segment_);
 }
 

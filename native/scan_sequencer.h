@@ -77,6 +77,7 @@ class Sequencer {
     std::string carry_;   // text before the next window that is still needed
     std::string joined_;  // carry and window, where the carry is long
     std::unique_ptr<EventColumns> segment_;
+    size_t last_segment_events_ = 0;
     StringTable strings_;
     StringTable tracks_;
     DamageLog damage_;

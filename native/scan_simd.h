@@ -12,6 +12,10 @@
 #include <emmintrin.h>
 #endif
 
+// What every event goes through, and what only unusual ones do.
+#define TRNSCOPE_INLINE __attribute__((always_inline)) inline
+#define TRNSCOPE_NOINLINE __attribute__((noinline))
+
 namespace trnscope {
 
 constexpr size_t kPadding = 64;
@@ -34,6 +38,26 @@ inline uint64_t load_u64(const char* p) {
 inline uint64_t load_prefix(const char* p, size_t length) {
     const uint64_t word = load_u64(p);
     return length >= 8 ? word : word & ((uint64_t{1} << (8 * length)) - 1);
+}
+
+// Whether the first n bytes are the same. Both are readable for 16 bytes beyond those.
+inline bool equal_bytes(const char* a, const char* b, size_t n) {
+#ifdef TRNSCOPE_SSE2
+    const auto equal_mask = [](const char* p, const char* q) {
+        const __m128i left = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+        const __m128i right = _mm_loadu_si128(reinterpret_cast<const __m128i*>(q));
+        return static_cast<uint32_t>(_mm_movemask_epi8(_mm_cmpeq_epi8(left, right)));
+    };
+    for (; n > 16; a += 16, b += 16, n -= 16) {
+        if (equal_mask(a, b) != 0xFFFFu) return false;
+    }
+    return (~equal_mask(a, b) & ((1u << n) - 1)) == 0;
+#else
+    for (; n > 8; a += 8, b += 8, n -= 8) {
+        if (load_u64(a) != load_u64(b)) return false;
+    }
+    return load_prefix(a, n) == load_prefix(b, n);
+#endif
 }
 
 namespace detail {

@@ -179,8 +179,9 @@ Unit check_utf8(const char* p, const char* end, uint8_t* notes, EventDamage* dam
 
 }  // namespace
 
-const char* string_end_slow(const char* p, const char* end, uint8_t* notes, EventDamage* damage) {
-    for (;; p = find_special(p)) {
+const char* string_end(const char* p, const char* end, uint8_t* notes, EventDamage* damage) {
+    for (;;) {
+        p = find_special(p);
         if (p >= end) return nullptr;
         if (*p == '"') return p;
         Unit unit{Step::kOk, 1, false, 0};

@@ -17,16 +17,9 @@ enum StringNote : uint8_t {
     kNoteNonAscii = 8,     // has bytes that are not ASCII
 };
 
-// Ends of strings beyond the fast case; see string_end.
-const char* string_end_slow(const char* p, const char* end, uint8_t* notes, EventDamage* damage);
-
-// Position of the quote that ends the string whose content starts at p; nullptr if it does not
+// Position of the quote that ends the string whose content goes on from p; nullptr if it does not
 // end before `end`. Sets bits of StringNote.
-inline const char* string_end(const char* p, const char* end, uint8_t* notes, EventDamage* damage) {
-    p = find_special(p);
-    if (*p == '"' && p < end) return p;
-    return string_end_slow(p, end, notes, damage);
-}
+const char* string_end(const char* p, const char* end, uint8_t* notes, EventDamage* damage);
 
 // Decodes escapes and replaces what is not UTF-8, and halves of surrogate pairs, by U+FFFD. A
 // backslash that begins no escape stays. `content` must be the whole of a string.

@@ -19,15 +19,21 @@ Value whole(const char* begin, const char* end, ValueKind kind) {
 
 }  // namespace
 
+// The string at p, whose first special character is no quote.
+const char* ValueScanner::odd_string(const char* p, const char* special, Value* value) {
+    uint8_t notes = 0;
+    const char* const close = string_end(special, end_, &notes, &damage_);
+    if (close == nullptr) return fail(end_);
+    saw_non_ascii_ |= (notes & kNoteNonAscii) != 0;
+    *value = {p + 1, static_cast<uint32_t>(close - p - 1), ValueKind::kString, notes};
+    return close + 1;
+}
+
 // The value at p, which is neither a string nor a plain number.
 const char* ValueScanner::other_value(const char* p, Value* value) {
-    const char c = *p;
-    if (c != '{' && c != '[') return scalar(p, value);
-    const char* const after = container(p);
-    if (after != nullptr) {
-        *value = whole(p, after, c == '{' ? ValueKind::kObject : ValueKind::kArray);
-    }
-    return after;
+    if (*p != '{' && *p != '[') return scalar(p, value);
+    uint32_t ignored;
+    return container(p, value, &ignored);
 }
 
 const char* ValueScanner::scalar(const char* p, Value* value) {
@@ -95,7 +101,15 @@ const char* ValueScanner::key(const char* p) {
     return p == nullptr ? nullptr : colon(p);
 }
 
-const char* ValueScanner::container(const char* p) {
+const char* ValueScanner::read_container(const char* p) {
+    const char* const after = walk_container(p);
+    if (memo_ != nullptr && after != nullptr && is_plain()) {
+        memo_->add({p, static_cast<size_t>(after - p)});
+    }
+    return after;
+}
+
+const char* ValueScanner::walk_container(const char* p) {
     Value ignored;
     open_.assign(1, closing(*p));
     p = skip_space(p + 1);

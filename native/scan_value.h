@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "scan_damage.h"
+#include "scan_digits.h"
+#include "scan_memo.h"
 #include "scan_string.h"
 
 namespace trnscope {
@@ -40,6 +42,10 @@ enum class ScanStatus : uint8_t { kOk, kNeedMore, kBad };
 // that does not fit, which is at or after `end` where the text ends too early.
 class ValueScanner {
   public:
+    ValueScanner() = default;
+    // Remembers arrays and objects in `memo`.
+    explicit ValueScanner(ValueMemo* memo) : memo_(memo) {}
+
     void begin(const char* end) {
         end_ = end;
         damage_.clear();
@@ -49,6 +55,7 @@ class ValueScanner {
     EventDamage& damage() { return damage_; }
     // Whether a string since begin() had a byte that is not ASCII.
     bool saw_non_ascii() const { return saw_non_ascii_; }
+    bool is_plain() const { return !damage_.any() && !saw_non_ascii_; }
     const char* failed_at() const { return failed_at_; }
     ScanStatus failure() const {
         return failed_at_ >= end_ ? ScanStatus::kNeedMore : ScanStatus::kBad;
@@ -61,29 +68,52 @@ class ValueScanner {
 
     // The string whose opening quote is at p.
     const char* string(const char* p, Value* value) {
-        uint8_t notes = 0;
-        const char* const close = string_end(p + 1, end_, &notes, &damage_);
-        if (close == nullptr) return fail(end_);
-        saw_non_ascii_ |= (notes & kNoteNonAscii) != 0;
-        *value = {p + 1, static_cast<uint32_t>(close - p - 1), ValueKind::kString, notes};
+        const char* const close = find_special(p + 1);
+        if (*close != '"' || close >= end_) return odd_string(p, close, value);
+        *value = {p + 1, static_cast<uint32_t>(close - p - 1), ValueKind::kString, 0};
         return close + 1;
+    }
+
+    // The value whose first byte is at p, which is likely to be a string of one character.
+    const char* letter(const char* p, Value* value) {
+        const char c = p[1];
+        const bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+        if (*p != '"' || !is_letter || p[2] != '"') return this->value(p, value);
+        *value = {p + 1, 1, ValueKind::kString, 0};
+        return p + 3;
     }
 
     // The value whose first byte is at p.
     const char* value(const char* p, Value* value) {
         if (*p == '"') return string(p, value);
         if (*p > '9') return other_value(p, value);
-        const char* q = *p == '-' ? p + 1 : p;
-        const char* const digits = q;
-        q = skip_digits(q);
-        if (q != digits) {
-            if (*q == '.' && skip_digits(q + 1) != q + 1) q = skip_digits(q + 1);
-            if (*q != '.' && (*q | 0x20) != 'e') {
-                *value = {p, static_cast<uint32_t>(q - p), ValueKind::kNumber, 0};
-                return q;
-            }
+        const char* const q = skip_digits(p);
+        if (q == p || continues_number(*q)) return other_value(p, value);
+        *value = {p, static_cast<uint32_t>(q - p), ValueKind::kNumber, 0};
+        return q;
+    }
+
+    // Passes over the value whose first byte is at p.
+    const char* skip(const char* p) {
+        const char* const q = skip_digits(p);
+        if (q != p && !continues_number(*q)) return q;
+        Value ignored;
+        return value(p, &ignored);
+    }
+
+    // The array or object at p, of which the memo may know the text; *id is then what it knows.
+    const char* container(const char* p, Value* value, uint32_t* id) {
+        const ValueKind kind = *p == '{' ? ValueKind::kObject : ValueKind::kArray;
+        const ValueMemo::Entry* const known = memo_ == nullptr ? nullptr : memo_->find(p);
+        if (known != nullptr) {
+            *value = {p, known->length, kind, 0};
+            *id = known->id;
+            return p + known->length;
         }
-        return other_value(p, value);
+        *id = ValueMemo::kNoId;
+        const char* const after = read_container(p);
+        if (after != nullptr) *value = {p, static_cast<uint32_t>(after - p), kind, 0};
+        return after;
     }
 
     // Position of the value of the member whose key ended before p.
@@ -106,17 +136,20 @@ class ValueScanner {
     }
 
   private:
+    const char* odd_string(const char* p, const char* special, Value* value);
     const char* other_value(const char* p, Value* value);
     const char* scalar(const char* p, Value* value);
     const char* number(const char* p, Value* value);
     const char* word(const char* p, std::string_view word, ValueKind kind, Value* value);
     const char* non_finite(const char* p, const char* word, Value* value);
-    const char* container(const char* p);
+    const char* read_container(const char* p);
+    const char* walk_container(const char* p);
     const char* key(const char* p);
 
     const char* end_ = nullptr;
     const char* failed_at_ = nullptr;
     EventDamage damage_;
+    ValueMemo* memo_ = nullptr;
     bool saw_non_ascii_ = false;
     std::vector<char> open_;  // closing brackets that are due
 };

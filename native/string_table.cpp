@@ -37,14 +37,8 @@ uint64_t hash_text(std::string_view text) {
     return mix(low ^ kB ^ state, high ^ kA ^ (state >> 32));
 }
 
-// Both texts are readable for 8 bytes.
 bool is_equal(std::string_view a, std::string_view b) {
-    const size_t size = a.size();
-    if (size != b.size()) return false;
-    if (size > 16) return std::memcmp(a.data(), b.data(), size) == 0;
-    if (size < 8) return load_prefix(a.data(), size) == load_prefix(b.data(), size);
-    return load_u64(a.data()) == load_u64(b.data()) &&
-           load_u64(a.data() + size - 8) == load_u64(b.data() + size - 8);
+    return a.size() == b.size() && equal_bytes(a.data(), b.data(), a.size());
 }
 
 }  // namespace
@@ -83,7 +77,7 @@ void StringTable::grow() {
 }
 
 std::string_view StringTable::store(std::string_view text) {
-    const size_t needed = text.size() + 8;  // so that intern() can be given what it handed out
+    const size_t needed = text.size() + 16;  // so that intern() can be given what it handed out
     if (needed > num_free_) {
         num_free_ = std::max(needed, kChunkBytes);
         chunks_.push_back(std::make_unique<char[]>(num_free_));

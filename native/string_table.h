@@ -16,7 +16,7 @@ class StringTable {
   public:
     StringTable();
 
-    // `text` must be readable for 8 bytes beyond its start.
+    // `text` must be readable for 16 bytes beyond its end, as what the table holds is.
     uint32_t intern(std::string_view text);
     std::string_view operator[](uint32_t id) const { return texts_[id]; }
     uint32_t size() const { return static_cast<uint32_t>(texts_.size()); }
@@ -62,6 +62,8 @@ class LocalInterner {
     LocalInterner() { renew(); }
 
     uint32_t intern(std::string_view text) { return use(table_->table.intern(text)); }
+
+    std::string_view text(uint32_t id) const { return table_->table[id]; }
 
     // Marks an id as used by the present batch.
     uint32_t use(uint32_t id) {
