@@ -47,6 +47,17 @@ def test_streams_that_run_together(tmp_path: Path) -> None:
     assert (row.memcpy_ns, row.overlapped_memcpy_ns, row.exposed_memcpy_ns) == (60, 50, 10)
 
 
+def test_only_the_busiest_of_very_many_streams_are_paired(tmp_path: Path) -> None:
+    b = TraceBuilder(tmp_path / "t")
+    for stream in range(1000):
+        b.slice(b.stream(stream=stream), "k", 10, 1 + stream, SliceKind.KERNEL)
+    row = of(b)
+    assert row.num_streams_left_out == 936
+    assert len(row.streams) == 64 * 65 // 2
+    assert {pair.stream for pair in row.streams} == set(range(936, 1000))
+    assert {(p.stream, p.other): p.both_busy_ns for p in row.streams}[940, 999] == 941
+
+
 def test_json(tmp_path: Path) -> None:
     b = TraceBuilder(tmp_path / "t")
     b.slice(b.stream(), "gemm", 0, 5, SliceKind.KERNEL)
@@ -63,4 +74,5 @@ def test_json(tmp_path: Path) -> None:
         "exposed_memcpy_ns": 0,
         "memcpy_overlap_ratio": None,
         "streams": [{"stream": 7, "other": 7, "both_busy_ns": 5}],
+        "num_streams_left_out": 0,
     }

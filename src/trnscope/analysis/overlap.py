@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -12,6 +13,9 @@ from trnscope.model.track import Device
 from trnscope.model.units import ratio
 from trnscope.store.profile import Profile
 from trnscope.store.reader import Trace
+
+_STREAMS_PAIRED = 64
+"""Of more streams of one device only the busiest are paired: pairs grow with the square."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,8 @@ class DeviceOverlap:
     """Copies while compute runs."""
     streams: tuple[StreamOverlap, ...]
     """Each unordered pair of streams once, each stream with itself first; by stream."""
+    num_streams_left_out: int
+    """Streams with work that are in no pair: only the 64 busiest of a device are paired."""
 
     @property
     def exposed_communication_ns(self) -> int:
@@ -77,6 +83,7 @@ class DeviceOverlap:
                 {"stream": pair.stream, "other": pair.other, "both_busy_ns": pair.both_busy_ns}
                 for pair in self.streams
             ],
+            "num_streams_left_out": self.num_streams_left_out,
         }
 
 
@@ -103,6 +110,7 @@ def overlap(profile: Profile) -> Overlap:
 
 
 def _of_device(trace: Trace, work: DeviceWork, source: int) -> DeviceOverlap:
+    busy = _busy_by_stream(trace, work)
     communication, memcpy = work.communication.total, work.memcpy.total
     return DeviceOverlap(
         source=source,
@@ -112,19 +120,34 @@ def _of_device(trace: Trace, work: DeviceWork, source: int) -> DeviceOverlap:
         overlapped_communication_ns=communication - work.exposed_communication.total,
         memcpy_ns=memcpy,
         overlapped_memcpy_ns=memcpy - work.exposed_memcpy.total,
-        streams=_stream_pairs(trace, work),
+        streams=_pairs(_busiest(busy)),
+        num_streams_left_out=max(0, len(busy) - _STREAMS_PAIRED),
     )
 
 
-def _stream_pairs(trace: Trace, work: DeviceWork) -> tuple[StreamOverlap, ...]:
-    track = trace.slices.track[work.slices]
-    start = trace.slices.start_ns[work.slices]
-    end = start + trace.slices.dur_ns[work.slices]
-    busy = [
-        (trace.tracks[index].stream, Intervals.union_of(start[mine], end[mine]))
-        for index in np.flatnonzero(np.bincount(track)).tolist()
-        for mine in [track == index]
+_Busy = list[tuple[int | None, Intervals]]
+"""Streams, each with its busy time."""
+
+
+def _busy_by_stream(trace: Trace, work: DeviceWork) -> _Busy:
+    ids = work.slices[np.argsort(trace.slices.track[work.slices], kind="stable")]
+    track, start = trace.slices.track[ids], trace.slices.start_ns[ids]
+    end = start + trace.slices.dur_ns[ids]
+    first = np.flatnonzero(np.append(True, track[1:] != track[:-1])).tolist()
+    return [
+        (trace.tracks[int(track[low])].stream, Intervals.union_of(start[low:high], end[low:high]))
+        for low, high in pairwise([*first, ids.size])
     ]
+
+
+def _busiest(busy: _Busy) -> _Busy:
+    """The streams with most busy time, in the order given."""
+    total_ns = np.array([own.total for _, own in busy], np.int64)
+    kept = np.sort(np.argsort(-total_ns, kind="stable")[:_STREAMS_PAIRED])
+    return [busy[position] for position in kept.tolist()]
+
+
+def _pairs(busy: _Busy) -> tuple[StreamOverlap, ...]:
     return tuple(
         StreamOverlap(stream, other, _both(own, others))
         for position, (stream, own) in enumerate(busy)

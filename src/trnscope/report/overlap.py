@@ -11,6 +11,7 @@ from trnscope.model.units import format_ns, format_ratio
 from trnscope.report.steps import rank_text
 from trnscope.report.summary import NO_DEVICE
 from trnscope.report.table import NOT_RECORDED, Column, Table
+from trnscope.report.text import plural
 from trnscope.report.view import View, cut_note, note, title
 
 
@@ -62,6 +63,9 @@ def _streams(result: Overlap, view: View) -> Iterator[Text]:
     columns = [Column("stream"), Column("and"), Column("both busy")]
     yield from Table("device", columns, rows[: view.shown(len(rows))]).lines(view.width)
     yield from cut_note(view, len(rows), "pair of streams", "pairs of streams")
+    left_out = sum(device.num_streams_left_out for device in result.devices)
+    if left_out:
+        yield note(f"less busy, so in no pair: {plural(left_out, 'stream')}")
 
 
 def _pair(pair: StreamOverlap) -> list[str]:
