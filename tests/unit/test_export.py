@@ -6,6 +6,8 @@ import csv
 import gzip
 import io
 import json
+import os
+import stat
 from collections import Counter
 from decimal import Decimal
 from pathlib import Path
@@ -29,6 +31,7 @@ from trnscope.report.export import (
     export_parquet,
     write_csv,
 )
+from trnscope.report.output_file import whole_file
 from trnscope.store.attributes import ATTRIBUTES, AttributeType
 from trnscope.store.builder import TraceBuilder
 from trnscope.store.profile import Profile
@@ -515,6 +518,24 @@ def test_a_failed_export_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monk
     with pytest.raises(OSError, match="No space left"):
         export_parquet(profile, folder)
     assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o077, 0o600)])
+def test_a_file_has_the_permissions_of_any_new_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, umask: int, mode: int
+) -> None:
+    before = os.umask(umask)
+    try:
+        # Even for a moment, another umask would be that of every thread.
+        monkeypatch.delattr(os, "umask")
+        path = tmp_path / ("long" * 60 + ".json")
+        with whole_file(path, overwrite=False) as part:
+            part.write_text("{}")
+    finally:
+        monkeypatch.undo()
+        os.umask(before)
+    assert stat.S_IMODE(path.stat().st_mode) == mode
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_missing_folder_is_an_os_error_with_the_path(tmp_path: Path) -> None:

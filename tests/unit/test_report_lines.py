@@ -30,6 +30,7 @@ from trnscope.report.ops import ops_lines, sorted_ops
 from trnscope.report.overlap import overlap_lines
 from trnscope.report.steps import steps_lines
 from trnscope.report.summary import summary_lines
+from trnscope.report.table import Column, Table
 from trnscope.report.view import View
 from trnscope.store.builder import TraceBuilder
 from trnscope.store.profile import Profile
@@ -116,6 +117,26 @@ def test_ops_table(tmp_path: Path) -> None:
     # 2 calls of 200 µs with a 10 µs launch each inside; both kernels of 400 µs are theirs.
     assert op.split()[1:] == ["2", "380.000", "µs", "19.0", "%", "400.000", "µs",
                               "800.000", "µs", "100.0", "%", "800.000", "µs"]  # fmt: skip
+
+
+def test_a_total_above_all_time_is_explained(tmp_path: Path) -> None:
+    # 100 ns hold, deep inside, 60 of the same name: a total of 160 ns of the 100 there are.
+    builder = TraceBuilder(tmp_path / "t")
+    host = builder.thread()
+    builder.slice(host, "aten::to", 0, 100)
+    builder.slice(host, "aten::copy_", 10, 80)
+    builder.slice(host, "aten::to", 20, 60)
+    text = text_of(Profile((builder.build(),)), ops, ops_lines)
+    assert "160 ns" in text
+    assert "a call within one of the same name counts again" in text
+    assert "counts again" not in text_of(training(tmp_path / "other"), ops, ops_lines)
+
+
+def test_heads_are_made_printable() -> None:
+    table = Table("na\x1b[2Jme", [Column("sum\x07"), Column("\u202e", is_text=True)], [["a"] * 3])
+    lines = [line.plain for line in table.lines(None)]
+    assert lines[0] == "na\\x1b[2Jme  sum\\x07  \\u202e"
+    assert lines[2] == "a" + " " * 18 + "a  a"
 
 
 def test_ops_are_sorted_by_what_was_asked(tmp_path: Path) -> None:

@@ -42,6 +42,8 @@ def ops_lines(result: OpsTable, view: View) -> Iterator[Text]:
         f"self: without the calls inside; CPU %: of the {format_ns(result.self_cpu_ns)} "
         "that all rows took themselves"
     )
+    if any(row.cpu_total_ns > result.self_cpu_ns for row in result.rows):
+        yield note("CPU total: a call within one of the same name counts again, as torch counts it")
     yield from _device_notes(result)
 
 

@@ -234,7 +234,11 @@ class SqlSession:
         kind = kinds[0]
         if kind == "MULTI":
             # A PIVOT, or a statement that writes and holds one; only a query can be a subquery.
-            self._statements(f"FROM (\n{text.rstrip().rstrip(';')}\n)")
+            try:
+                self._statements(f"FROM (\n{text.rstrip().rstrip(';')}\n)")
+            except UsageError as error:
+                hint = "write the PIVOT as a query by itself"
+                raise UsageError("SQL: only SELECT and EXPLAIN are allowed", hint) from error
         elif kind != "SELECT":
             raise UsageError(f"SQL: {kind} is not allowed", "only SELECT and EXPLAIN are")
 
