@@ -118,3 +118,29 @@ def test_a_file_that_vanishes_raises_in_the_caller(tmp_path: Path) -> None:
     feeder.start()
     with pytest.raises(FileNotFoundError):
         feeder.join()
+
+
+def test_a_long_name_in_a_later_member_is_skipped_at_once(tmp_path: Path) -> None:
+    body = gzip.compress(b"payload", mtime=0)
+    name = b"n" * (1 << 20) + b"\0"
+    named = body[:3] + b"\x08" + body[4:10] + name + body[10:]
+    data = gzip.compress(b"first,") + named + gzip.compress(b"last")
+    assert read(written(tmp_path, data)) == (b"first,payloadlast", [])
+
+
+def test_any_exception_of_the_inflating_thread_reaches_the_caller(tmp_path: Path) -> None:
+    class Failing:
+        closed = False
+
+        def feed(self, data: bytes, /) -> None:
+            raise ValueError(f"{len(data)} bytes are refused")
+
+        def close_input(self) -> None:
+            self.closed = True
+
+    sink = Failing()
+    feeder = GzipFeeder(written(tmp_path, gzip.compress(b"payload")), sink)
+    feeder.start()
+    with pytest.raises(ValueError, match="7 bytes are refused"):
+        feeder.join()
+    assert sink.closed

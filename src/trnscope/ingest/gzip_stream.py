@@ -171,8 +171,10 @@ class _Source:
 
     def take_text(self) -> None:
         """Skip a zero-terminated text."""
-        while self.take(1) != b"\0":
-            pass
+        data = self.take_all()
+        while (end := data.find(b"\0")) < 0:
+            data = self.take_all()
+        self._buffer = data[end + 1 :]
 
     def give_back(self, data: bytes) -> None:
         self._buffer = data + self._buffer
@@ -214,7 +216,7 @@ class GzipFeeder:
     def __init__(self, path: Path, sink: Sink) -> None:
         self.reader = GzipReader(path)
         self._sink = sink
-        self._error: OSError | None = None
+        self._error: Exception | None = None
         self._thread = threading.Thread(target=self._run, name="trnscope-inflate", daemon=True)
 
     def start(self) -> None:
@@ -222,7 +224,7 @@ class GzipFeeder:
         self._thread.start()
 
     def join(self) -> None:
-        """Wait for the end; raises what reading the file raised."""
+        """Wait for the end; raises what inflating raised."""
         self._thread.join()
         if self._error is not None:
             raise self._error
@@ -231,7 +233,7 @@ class GzipFeeder:
         try:
             for piece in self.reader.chunks():
                 self._sink.feed(piece)
-        except OSError as error:
+        except Exception as error:  # of any kind: join raises it in the caller's thread
             self._error = error
         finally:
             self._sink.close_input()
