@@ -39,14 +39,14 @@ class SliceSet {
     std::vector<uint32_t> before_;
 };
 
-// Of several values of a slice the last is kept. False if an event is not below num_events; every
-// slice_of_event must be below num_events.
+// Of several values of a slice the last is kept. False if an event or its slice is not below
+// num_events.
 template <typename T>
 bool rows_by_slice(const uint32_t* events, const T* values, size_t n,
                    const uint32_t* slice_of_event, size_t num_events, AttributeRows<T>* out) {
     SliceSet slices(num_events);
     for (size_t i = 0; i < n; ++i) {
-        if (events[i] >= num_events) return false;
+        if (events[i] >= num_events || slice_of_event[events[i]] >= num_events) return false;
         slices.add(slice_of_event[events[i]]);
     }
     out->count = slices.count();

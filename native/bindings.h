@@ -1,4 +1,4 @@
-// What each bindings file registers in the module, and how vectors become numpy arrays.
+// What each bindings file registers in the module, and what they share: arrays and checks.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -26,3 +26,19 @@ nanobind::ndarray<nanobind::numpy, T, nanobind::ndim<1>> to_numpy(std::vector<T>
 // A contiguous one-dimensional read-only input array.
 template <typename T>
 using In = nanobind::ndarray<const T, nanobind::ndim<1>, nanobind::c_contig, nanobind::device::cpu>;
+
+// A writable array; as an argument it must be bound with noconvert, or a copy would be filled.
+template <typename T>
+using Out = nanobind::ndarray<T, nanobind::ndim<1>, nanobind::c_contig, nanobind::device::cpu>;
+
+// Raises ValueError where an argument is not as it must be.
+inline void require(bool ok, const char* what) {
+    if (!ok) throw nanobind::value_error(what);
+}
+
+// What f returns, while other Python threads may run.
+template <typename F>
+auto without_gil(F&& f) {
+    nanobind::gil_scoped_release release;
+    return f();
+}

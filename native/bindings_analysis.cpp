@@ -11,17 +11,10 @@ using namespace trnscope;
 
 namespace {
 
-void require(bool ok, const char* what) {
-    if (!ok) throw nb::value_error(what);
-}
-
 nb::tuple nest_calls_py(In<int64_t> start_ns, In<int64_t> dur_ns) {
     require(start_ns.size() == dur_ns.size(), "start and dur differ in length");
-    CallTree tree;
-    {
-        nb::gil_scoped_release release;
-        tree = nest_calls(start_ns.data(), dur_ns.data(), start_ns.size());
-    }
+    CallTree tree =
+        without_gil([&] { return nest_calls(start_ns.data(), dur_ns.data(), start_ns.size()); });
     return nb::make_tuple(to_numpy(std::move(tree.parent)), to_numpy(std::move(tree.self_ns)));
 }
 
@@ -46,11 +39,7 @@ nb::tuple survey_calls_py(In<uint32_t> name, In<uint8_t> kind, In<uint32_t> pare
     keys.num_keys = num_keys;
     keys.num_call_keys = num_call_keys;
     CallSurvey survey;
-    bool ok = false;
-    {
-        nb::gil_scoped_release release;
-        ok = survey_calls(in, keys, &survey);
-    }
+    const bool ok = without_gil([&] { return survey_calls(in, keys, &survey); });
     require(ok, "parent or name out of range");
     return nb::make_tuple(
         to_numpy(std::move(survey.key)), to_numpy(std::move(survey.count)),
@@ -68,23 +57,15 @@ nb::tuple differing_self_times_py(In<uint32_t> parent, In<int64_t> start_ns, In<
     const TrackRows track{parent.data(),  start_ns.data(), dur_ns.data(),
                           self_ns.data(), first,           parent.size()};
     SelfTimes found;
-    bool ok = false;
-    {
-        nb::gil_scoped_release release;
-        ok = differing_self_times(track, &found);
-    }
+    const bool ok = without_gil([&] { return differing_self_times(track, &found); });
     require(ok, "parent out of range");
     return nb::make_tuple(to_numpy(std::move(found.row)), to_numpy(std::move(found.self_ns)));
 }
 
 auto outer_calls_py(In<uint32_t> key, In<uint32_t> above, uint32_t num_call_keys) {
     require(key.size() == above.size(), "columns differ in length");
-    std::vector<uint32_t> outer;
-    {
-        nb::gil_scoped_release release;
-        outer = outer_calls(key.data(), above.data(), key.size(), num_call_keys);
-    }
-    return to_numpy(std::move(outer));
+    return to_numpy(without_gil(
+        [&] { return outer_calls(key.data(), above.data(), key.size(), num_call_keys); }));
 }
 
 // Adds each work to the group of its call and of all slices above; those to skip and those
@@ -94,22 +75,21 @@ auto charge_upwards(In<uint32_t> above, In<uint32_t> key, In<uint8_t> skip, In<u
     require(key.size() == above.size() && skip.size() == above.size(), "columns differ in length");
     require(calls.size() == work_ns.size(), "calls and work differ in length");
     std::vector<int64_t> total_ns(num_groups, 0);
-    bool ok = true;
-    {
-        nb::gil_scoped_release release;
+    const bool ok = without_gil([&] {
         const uint32_t *up = above.data(), *group = key.data();
         const size_t num_slices = above.size();
-        for (size_t i = 0; i < calls.size() && ok; ++i) {
+        for (size_t i = 0; i < calls.size(); ++i) {
             uint32_t at = calls(i), last = at;
+            size_t steps = 0;
             do {
-                ok = at < num_slices;
-                if (!ok) break;
+                if (at >= num_slices || ++steps > num_slices) return false;
                 if (group[at] < num_groups && !skip(at)) total_ns[group[at]] += work_ns(i);
                 last = std::exchange(at, up[at]);
             } while (at != last);
         }
-    }
-    require(ok, "slice id out of range");
+        return true;
+    });
+    require(ok, "slice id out of range, or slices above each other");
     return to_numpy(std::move(total_ns));
 }
 

@@ -13,10 +13,6 @@ using namespace trnscope;
 
 namespace {
 
-void require(bool ok, const char* what) {
-    if (!ok) throw nb::value_error(what);
-}
-
 template <typename T>
 nb::object column(std::vector<T>&& values) {
     return nb::cast(to_numpy(std::move(values)));
@@ -58,17 +54,11 @@ PyPlacedRows place_rows_py(In<uint8_t> phase, In<uint8_t> flags, In<uint32_t> ca
     const EventRows rows{phase.data(),       flags.data(), category.data(), name.data(),
                          track.data(),       ts_ns.data(), dur_ns.data(),   args_offset.data(),
                          args_length.data(), phase.size()};
-    const PlaceTables tables{number.data(),     number.size(),     placing.data(),
-                             kind.data(),       kind.size(),       seen_kind.data(),
-                             seen_kind.size(),  name_kind.data(),  name_kind.size(),
-                             host_track.data(), host_track.size(), start_limit_ns,
-                             dur_limit_ns};
-    PlacedRows placed;
-    {
-        nb::gil_scoped_release release;
-        placed = place_rows(rows, tables);
-    }
-    return PyPlacedRows(std::move(placed));
+    const PlaceTables tables{
+        number.data(),     number.size(),    placing.data(),   kind.data(),      kind.size(),
+        seen_kind.data(),  seen_kind.size(), name_kind.data(), name_kind.size(), host_track.data(),
+        host_track.size(), start_limit_ns,   dur_limit_ns};
+    return PyPlacedRows(without_gil([&] { return place_rows(rows, tables); }));
 }
 
 template <typename T>

@@ -15,10 +15,6 @@ using namespace trnscope;
 
 namespace {
 
-void require(bool ok, const char* what) {
-    if (!ok) throw nb::value_error(what);
-}
-
 bool all_below(const In<uint32_t>& ids, size_t limit) {
     uint32_t largest = 0;
     for (size_t i = 0; i < ids.size(); ++i) largest = std::max(largest, ids(i));
@@ -37,13 +33,11 @@ template <typename T>
 nb::tuple rows_by_slice_py(In<uint32_t> events, In<T> values, In<uint32_t> slice_of_event) {
     require(events.size() == values.size(), "events and values differ in length");
     AttributeRows<T> rows;
-    bool ok;
-    {
-        nb::gil_scoped_release release;
-        ok = rows_by_slice(events.data(), values.data(), events.size(), slice_of_event.data(),
-                           slice_of_event.size(), &rows);
-    }
-    require(ok, "event out of range");
+    const bool ok = without_gil([&] {
+        return rows_by_slice(events.data(), values.data(), events.size(), slice_of_event.data(),
+                             slice_of_event.size(), &rows);
+    });
+    require(ok, "slice or event out of range");
     return nb::make_tuple(buffer_to_numpy(std::move(rows.slice), rows.count),
                           buffer_to_numpy(std::move(rows.value), rows.count));
 }
@@ -54,12 +48,10 @@ nb::tuple pair_flows_py(In<uint64_t> flow_id, In<uint32_t> kind, In<uint8_t> pha
     for (size_t size : {kind.size(), phase.size(), ts_ns.size(), found.size(), slice.size()}) {
         require(size == flow_id.size(), "columns differ in length");
     }
-    FlowPairs pairs;
-    {
-        nb::gil_scoped_release release;
-        pairs = pair_flows({flow_id.data(), kind.data(), phase.data(), ts_ns.data(), found.data(),
-                            slice.data(), flow_id.size()});
-    }
+    FlowPairs pairs = without_gil([&] {
+        return pair_flows({flow_id.data(), kind.data(), phase.data(), ts_ns.data(), found.data(),
+                           slice.data(), flow_id.size()});
+    });
     return nb::make_tuple(to_numpy(std::move(pairs.kind)), to_numpy(std::move(pairs.slice_out)),
                           to_numpy(std::move(pairs.slice_in)));
 }

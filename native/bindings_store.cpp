@@ -15,16 +15,6 @@ using namespace trnscope;
 
 namespace {
 
-template <typename F>
-auto without_gil(F&& f) {
-    nb::gil_scoped_release release;
-    return f();
-}
-
-void require(bool ok, const char* what) {
-    if (!ok) throw nb::value_error(what);
-}
-
 void require_below(In<uint32_t> values, size_t limit, const char* what) {
     const bool ok = without_gil([&] {
         uint32_t largest = 0;
@@ -84,21 +74,18 @@ nb::tuple climb_py(In<uint32_t> parent, In<uint8_t> wanted, In<uint32_t> ids) {
         for (size_t i = 0; i < ids.size(); ++i) {
             uint32_t at = ids(i);
             if (at >= parent.size()) return false;
-            while (!wanted(at) && parent(at) != at) {
+            for (size_t steps = 0; !wanted(at) && parent(at) != at; ++steps) {
                 at = parent(at);
-                if (at >= parent.size()) return false;
+                if (at >= parent.size() || steps > parent.size()) return false;
             }
             found[i] = wanted(at) ? 1 : 0;
             slice[i] = wanted(at) ? at : 0;
         }
         return true;
     });
-    require(ok, "slice id out of range");
+    require(ok, "slice id out of range, or slices above each other");
     return nb::make_tuple(to_numpy(std::move(found)), to_numpy(std::move(slice)));
 }
-
-template <typename T>
-using Out = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 // Arrays that a TrackIndexer points into, kept alive together with it.
 class PyTrackIndexer {
@@ -106,7 +93,7 @@ class PyTrackIndexer {
     PyTrackIndexer(In<int64_t> start, In<int64_t> dur, In<uint8_t> kind, In<uint16_t> category,
                    In<uint32_t> name, In<uint64_t> args_offset, In<uint32_t> args_length, int fd,
                    const std::vector<int64_t>& offsets, Out<uint32_t> slice_of_event,
-                   uint8_t python_kind, uint8_t op_kind)
+                   uint8_t python_kind, uint8_t op_kind, bool release_mapped)
         : start_(start),
           dur_(dur),
           kind_(kind),
@@ -116,7 +103,7 @@ class PyTrackIndexer {
           args_length_(args_length),
           slice_of_event_(slice_of_event),
           indexer_({start.data(), dur.data(), kind.data(), category.data(), name.data(),
-                    args_offset.data(), args_length.data(), start.size()},
+                    args_offset.data(), args_length.data(), start.size(), release_mapped},
                    fd, to_offsets(offsets), python_kind, op_kind) {
         for (size_t size : {dur.size(), kind.size(), category.size(), name.size(),
                             args_offset.size(), args_length.size(), slice_of_event.size()}) {
@@ -127,28 +114,49 @@ class PyTrackIndexer {
     // queries: (ts_ns, rows that point_order made, ops_only, found out, slice out) tuples.
     auto index(uint32_t track, Out<uint32_t> events, uint32_t first, nb::list queries) {
         require_below(In<uint32_t>(events), start_.size(), "event out of range");
+        std::vector<QueryArrays> arrays;
         std::vector<PointQueries> points;
-        for (nb::handle query : queries) points.push_back(to_queries(nb::cast<nb::tuple>(query)));
-        return to_numpy(without_gil([&] {
+        for (nb::handle query : queries) {
+            arrays.emplace_back(nb::cast<nb::tuple>(query));
+            points.push_back(arrays.back().queries());
+        }
+        IndexedTrack indexed = without_gil([&] {
             return indexer_.index(track, events.data(), events.size(), first, points,
                                   slice_of_event_.data());
-        }));
+        });
+        num_too_deep_ += indexed.num_too_deep;
+        return to_numpy(std::move(indexed.lane_rows));
     }
 
+    size_t num_too_deep() const { return num_too_deep_; }
+
   private:
+    // Keeps the arrays of one query alive while they are read and written.
+    struct QueryArrays {
+        explicit QueryArrays(const nb::tuple& query)
+            : ts(nb::cast<In<int64_t>>(query[0])),
+              rows(nb::cast<In<uint32_t>>(query[1])),
+              ops_only(nb::cast<bool>(query[2])),
+              found(nb::cast<Out<uint8_t>>(query[3], false)),
+              slice(nb::cast<Out<uint32_t>>(query[4], false)) {
+            require(found.size() == ts.size() && slice.size() == ts.size(), "lengths differ");
+            require_below(rows, ts.size(), "row of a query out of range");
+        }
+
+        PointQueries queries() const {
+            return {ts.data(), rows.data(), rows.size(), ops_only, found.data(), slice.data()};
+        }
+
+        In<int64_t> ts;
+        In<uint32_t> rows;
+        bool ops_only;
+        Out<uint8_t> found;
+        Out<uint32_t> slice;
+    };
+
     static OutputOffsets to_offsets(const std::vector<int64_t>& o) {
         require(o.size() == 12, "twelve column offsets are needed");
         return {o[0], o[1], o[2], o[3], o[4], o[5], o[6], o[7], o[8], o[9], o[10], o[11]};
-    }
-
-    static PointQueries to_queries(nb::tuple query) {
-        const auto ts = nb::cast<In<int64_t>>(query[0]);
-        const auto rows = nb::cast<In<uint32_t>>(query[1]);
-        const auto found = nb::cast<Out<uint8_t>>(query[3]);
-        const auto slice = nb::cast<Out<uint32_t>>(query[4]);
-        require(found.size() == ts.size() && slice.size() == ts.size(), "lengths differ");
-        return {ts.data(),    rows.data(), rows.size(), nb::cast<bool>(query[2]),
-                found.data(), slice.data()};
     }
 
     In<int64_t> start_, dur_;
@@ -159,6 +167,7 @@ class PyTrackIndexer {
     In<uint32_t> args_length_;
     Out<uint32_t> slice_of_event_;
     TrackIndexer indexer_;
+    size_t num_too_deep_ = 0;
 };
 
 // Rows of points by track, then time, and where each track begins.
@@ -171,15 +180,18 @@ nb::tuple point_order_py(In<uint32_t> track, In<int64_t> ts_ns, size_t num_track
     return nb::make_tuple(to_numpy(std::move(order)), to_numpy(std::move(first)));
 }
 
-nb::tuple pyramid_py(In<int64_t> first, In<int64_t> count, In<int64_t> start, In<int64_t> dur) {
+nb::tuple pyramid_py(In<int64_t> first, In<int64_t> count, In<int64_t> start, In<int64_t> dur,
+                     bool release_mapped) {
     require(first.size() == count.size() && start.size() == dur.size(), "lengths differ");
+    const auto num_rows = static_cast<int64_t>(start.size());
     for (size_t i = 0; i < first.size(); ++i) {
-        require(first(i) >= 0 && count(i) >= 0 &&
-                    first(i) + count(i) <= static_cast<int64_t>(start.size()),
+        require(first(i) >= 0 && count(i) >= 0 && count(i) <= num_rows &&
+                    first(i) <= num_rows - count(i),
                 "lane out of range");
     }
     Pyramid p = without_gil([&] {
-        return build_pyramid(first.data(), count.data(), first.size(), start.data(), dur.data());
+        return build_pyramid(first.data(), count.data(), first.size(), start.data(), dur.data(),
+                             release_mapped);
     });
     return nb::make_tuple(to_numpy(std::move(p.level)), to_numpy(std::move(p.lane)),
                           to_numpy(std::move(p.start)), to_numpy(std::move(p.end)),
@@ -197,8 +209,14 @@ void bind_store(nb::module_& m) {
     nb::class_<PyTrackIndexer>(m, "TrackIndexer")
         .def(nb::init<In<int64_t>, In<int64_t>, In<uint8_t>, In<uint16_t>, In<uint32_t>,
                       In<uint64_t>, In<uint32_t>, int, const std::vector<int64_t>&, Out<uint32_t>,
-                      uint8_t, uint8_t>())
-        .def("index", &PyTrackIndexer::index);
+                      uint8_t, uint8_t, bool>(),
+             nb::arg("start_ns"), nb::arg("dur_ns"), nb::arg("kind"), nb::arg("category"),
+             nb::arg("name"), nb::arg("args_offset"), nb::arg("args_length"), nb::arg("fd"),
+             nb::arg("offsets"), nb::arg("slice_of_event").noconvert(), nb::arg("python_kind"),
+             nb::arg("op_kind"), nb::arg("release_mapped") = false)
+        .def("index", &PyTrackIndexer::index, nb::arg("track"), nb::arg("events").noconvert(),
+             nb::arg("first"), nb::arg("queries"))
+        .def_prop_ro("num_too_deep", &PyTrackIndexer::num_too_deep);
     m.def("point_order", &point_order_py, nb::arg("track"), nb::arg("ts_ns"),
           nb::arg("num_tracks"));
     m.def("group_order", &group_order_py, nb::arg("keys"), nb::arg("num_groups"));
@@ -207,5 +225,5 @@ void bind_store(nb::module_& m) {
           nb::arg("num_groups"));
     m.def("climb", &climb_py, nb::arg("parent"), nb::arg("wanted"), nb::arg("ids"));
     m.def("build_pyramid", &pyramid_py, nb::arg("first"), nb::arg("count"), nb::arg("start"),
-          nb::arg("dur"));
+          nb::arg("dur"), nb::arg("release_mapped") = false);
 }

@@ -1,10 +1,13 @@
 #include "call_survey.h"
 
+#include <stdexcept>
+
 namespace trnscope {
 
 uint32_t call_above(const SliceColumns& in, const KeyRanges& keys, uint32_t slice) {
     uint32_t at = slice;
-    while (in.parent[at] != at) {
+    for (size_t steps = 0; in.parent[at] != at; ++steps) {
+        if (steps > in.num_slices) throw std::invalid_argument("slices are above each other");
         at = in.parent[at];
         if (keys.first[in.kind[at]] < keys.num_call_keys) return at;
     }
@@ -12,13 +15,16 @@ uint32_t call_above(const SliceColumns& in, const KeyRanges& keys, uint32_t slic
 }
 
 bool survey_calls(const SliceColumns& in, const KeyRanges& keys, CallSurvey* out) {
+    for (size_t i = 0; i < in.num_slices; ++i) {
+        if (in.parent[i] >= in.num_slices) return false;
+    }
     out->key.resize(in.num_slices);
     for (auto* sums : {&out->count, &out->total_ns, &out->self_ns}) sums->assign(keys.num_keys, 0);
     for (size_t i = 0; i < in.num_slices; ++i) {
         const auto id = static_cast<uint32_t>(i);
         const uint32_t parent = in.parent[i];
         const size_t key = size_t{keys.first[in.kind[i]]} + in.name[i];
-        if (parent >= in.num_slices || key >= keys.num_keys) return false;
+        if (key >= keys.num_keys) return false;
         out->key[i] = static_cast<uint32_t>(key);
         ++out->count[key];
         out->total_ns[key] += in.dur_ns[i];

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <limits>
+#include <stdexcept>
 #include <utility>
 
 namespace trnscope {
@@ -125,7 +126,10 @@ void link_by_flow(const LaunchInput& in, const std::vector<uint32_t>& device,
 
 // The nearest op at or above a slice.
 uint32_t op_around(const LaunchInput& in, uint32_t slice) {
-    while (in.kind[slice] != in.op_kind && in.parent[slice] != slice) slice = in.parent[slice];
+    for (size_t steps = 0; in.kind[slice] != in.op_kind && in.parent[slice] != slice; ++steps) {
+        if (steps > in.num_slices) throw std::invalid_argument("slices are above each other");
+        slice = in.parent[slice];
+    }
     return in.kind[slice] == in.op_kind ? slice : kNone;
 }
 

@@ -39,7 +39,8 @@ struct LaunchRows {
 // The call is the first one with the same correlation id, else the one that the first flow into
 // the work comes from, else, for work without a correlation id, the first one with its external
 // id. The op is the innermost around the call, else the first with the work's external id. All
-// slices in the input must be below num_slices.
+// slices in the input must be below num_slices. Throws std::invalid_argument where parents go
+// round in a circle.
 LaunchRows find_launches(const LaunchInput& in);
 
 }  // namespace trnscope

@@ -125,11 +125,12 @@ void add_lane(const Lane& lane, const int64_t* start, const int64_t* dur, Pyrami
 }  // namespace
 
 Pyramid build_pyramid(const int64_t* first, const int64_t* count, size_t num_lanes,
-                      const int64_t* start, const int64_t* dur) {
+                      const int64_t* start, const int64_t* dur, bool release_mapped) {
     Pyramid pyramid;
     for (size_t i = 0; i < num_lanes; ++i) {
         if (count[i] < kPyramidMinRows) continue;
         add_lane({static_cast<uint32_t>(i), first[i], count[i]}, start, dur, &pyramid);
+        if (!release_mapped) continue;
         release_pages(start + first[i], static_cast<size_t>(count[i]));
         release_pages(dur + first[i], static_cast<size_t>(count[i]));
     }

@@ -24,9 +24,9 @@ struct Pyramid {
     std::vector<uint32_t> longest;  // slice id of the longest
 };
 
-// Slices of lane l are rows first[l] .. first[l] + count[l], by rising start. The columns must be
-// mapped files: pages are given back lane by lane.
+// Slices of lane l are rows first[l] .. first[l] + count[l], by rising start. release_mapped: the
+// columns are mapped files, whose pages are given back lane by lane.
 Pyramid build_pyramid(const int64_t* first, const int64_t* count, size_t num_lanes,
-                      const int64_t* start, const int64_t* dur);
+                      const int64_t* start, const int64_t* dur, bool release_mapped);
 
 }  // namespace trnscope

@@ -45,7 +45,8 @@ uint16_t free_lane(std::vector<int64_t>* lane_end, size_t depth, int64_t start) 
     return static_cast<uint16_t>(depth);
 }
 
-std::vector<uint16_t> assign_lanes(const Track& track) {
+// The lane of each slice; counts those that lie in the deepest lane while another one does.
+std::vector<uint16_t> assign_lanes(const Track& track, size_t* num_too_deep) {
     struct Open {
         int64_t end;
         uint16_t lane;
@@ -57,6 +58,7 @@ std::vector<uint16_t> assign_lanes(const Track& track) {
         const int64_t start = track.start(i), end = track.end(i);
         close_finished(&stack, start, end, [](const Open&) {});
         lanes[i] = free_lane(&lane_end, stack.empty() ? 0 : stack.back().lane + size_t{1}, start);
+        if (lane_end[lanes[i]] > start) ++*num_too_deep;
         lane_end[lanes[i]] = std::max(lane_end[lanes[i]], end);
         stack.push_back({end, lanes[i]});
     }
@@ -203,7 +205,7 @@ class Sweep {
 
 template <typename T>
 void copy_column(const T* in, const std::vector<uint32_t>& rows, size_t num_events, int fd,
-                 int64_t offset) {
+                 int64_t offset, bool release_mapped) {
     std::vector<T> chunk;
     for (size_t at = 0; at < rows.size(); at += kChunkRows) {
         const size_t count = std::min(kChunkRows, rows.size() - at);
@@ -212,7 +214,7 @@ void copy_column(const T* in, const std::vector<uint32_t>& rows, size_t num_even
         write_at(fd, chunk.data(), count * sizeof(T),
                  offset + static_cast<int64_t>(at * sizeof(T)));
     }
-    if (rows.size() >= kParallelRows) release_pages(in, num_events);
+    if (release_mapped && rows.size() >= kParallelRows) release_pages(in, num_events);
 }
 
 template <typename T>
@@ -235,13 +237,17 @@ void copy_columns(const Track& track, const std::vector<uint16_t>& lanes,
     const auto at = [first](int64_t offset, size_t width) {
         return offset + static_cast<int64_t>(first * width);
     };
-    copy_column(track.in.start_ns, rows, track.in.num_events, fd, at(out.start_ns, 8));
-    copy_column(track.in.dur_ns, rows, track.in.num_events, fd, at(out.dur_ns, 8));
-    copy_column(track.in.kind, rows, track.in.num_events, fd, at(out.kind, 1));
-    copy_column(track.in.category, rows, track.in.num_events, fd, at(out.category, 2));
-    copy_column(track.in.name, rows, track.in.num_events, fd, at(out.name, 4));
-    copy_column(track.in.args_offset, rows, track.in.num_events, fd, at(out.args_offset, 8));
-    copy_column(track.in.args_length, rows, track.in.num_events, fd, at(out.args_length, 4));
+    const auto copy = [&](const auto* column, int64_t offset) {
+        copy_column(column, rows, track.in.num_events, fd, at(offset, sizeof(*column)),
+                    track.in.release_mapped);
+    };
+    copy(track.in.start_ns, out.start_ns);
+    copy(track.in.dur_ns, out.dur_ns);
+    copy(track.in.kind, out.kind);
+    copy(track.in.category, out.category);
+    copy(track.in.name, out.name);
+    copy(track.in.args_offset, out.args_offset);
+    copy(track.in.args_length, out.args_length);
     fill_column(track_id, track.n, fd, at(out.track, 4));
     const std::vector<uint32_t> lane_first = lane_starts(lane_counts, first);
     for (size_t lane = 0; lane < lane_counts.size(); ++lane) {
@@ -289,13 +295,14 @@ std::vector<uint32_t> point_order(const uint32_t* track, const int64_t* ts_ns, s
     return order;
 }
 
-std::vector<int64_t> TrackIndexer::index(uint32_t track_id, uint32_t* events, size_t n,
-                                         uint32_t first, const std::vector<PointQueries>& queries,
-                                         uint32_t* slice_of_event) const {
+IndexedTrack TrackIndexer::index(uint32_t track_id, uint32_t* events, size_t n, uint32_t first,
+                                 const std::vector<PointQueries>& queries,
+                                 uint32_t* slice_of_event) const {
     sort_slices(in_.start_ns, in_.dur_ns, events, n);
     const Track track{in_, events, n};
-    const std::vector<uint16_t> lanes = assign_lanes(track);
-    std::vector<int64_t> counts;
+    IndexedTrack indexed{};
+    const std::vector<uint16_t> lanes = assign_lanes(track, &indexed.num_too_deep);
+    std::vector<int64_t>& counts = indexed.lane_rows;
     for (uint16_t lane : lanes) {
         if (lane >= counts.size()) counts.resize(lane + size_t{1}, 0);
         ++counts[lane];
@@ -307,7 +314,7 @@ std::vector<int64_t> TrackIndexer::index(uint32_t track_id, uint32_t* events, si
                 .run(queries, slice_of_event);
         },
         [&] { copy_columns(track, lanes, counts, track_id, first, fd_, out_); });
-    return counts;
+    return indexed;
 }
 
 }  // namespace trnscope

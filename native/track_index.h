@@ -14,7 +14,7 @@
 
 namespace trnscope {
 
-// Input columns, by event index. They must be mapped files: pages are given back after use.
+// Input columns, by event index.
 struct SourceColumns {
     const int64_t* start_ns;
     const int64_t* dur_ns;  // >= 0
@@ -24,6 +24,7 @@ struct SourceColumns {
     const uint64_t* args_offset;
     const uint32_t* args_length;
     size_t num_events;
+    bool release_mapped;  // the columns are mapped files; pages are given back after use
 };
 
 // Where each column of the slices table begins in the output file.
@@ -48,6 +49,12 @@ struct PointQueries {
 std::vector<uint32_t> point_order(const uint32_t* track, const int64_t* ts_ns, size_t n,
                                   size_t num_tracks, std::vector<int64_t>* first);
 
+struct IndexedTrack {
+    std::vector<int64_t> lane_rows;  // of each lane
+    size_t num_too_deep;  // slices below the deepest lane: put there too, where they overlap and
+                          // the rows' own times may be exchanged
+};
+
 class TrackIndexer {
   public:
     // python_kind: slices that the operator tree leaves out; op_kind: what ops_only asks for.
@@ -56,11 +63,10 @@ class TrackIndexer {
         : in_(in), fd_(fd), out_(out), python_kind_(python_kind), op_kind_(op_kind) {}
 
     // Indexes the slices `events` (event indices, in file order; left in nesting order) as rows
-    // first, first + 1 ... of the table. Fills slice_of_event for them. Returns the rows of each
-    // lane. Throws std::system_error when the file cannot be written.
-    std::vector<int64_t> index(uint32_t track, uint32_t* events, size_t n, uint32_t first,
-                               const std::vector<PointQueries>& queries,
-                               uint32_t* slice_of_event) const;
+    // first, first + 1 ... of the table. Fills slice_of_event for them. Throws
+    // std::system_error when the file cannot be written.
+    IndexedTrack index(uint32_t track, uint32_t* events, size_t n, uint32_t first,
+                       const std::vector<PointQueries>& queries, uint32_t* slice_of_event) const;
 
   private:
     SourceColumns in_;

@@ -112,7 +112,10 @@ class TrackIndexer:
         slice_of_event: _U32,
         python_kind: int,
         op_kind: int,
+        release_mapped: bool = False,
     ) -> None: ...
+    @property
+    def num_too_deep(self) -> int: ...
     def index(
         self,
         track: int,
@@ -166,5 +169,5 @@ def names_present(name: _U32, kind: _U8, wanted_kind: _U8, num_names: int) -> _U
 def find_names(name: _U32, kind: _U8, wanted_kind: _U8, wanted_name: _U8) -> _U32: ...
 def climb(parent: _U32, wanted: _U8, ids: _U32) -> tuple[_U8, _U32]: ...
 def build_pyramid(
-    first: _I64, count: _I64, start: _I64, dur: _I64
+    first: _I64, count: _I64, start: _I64, dur: _I64, release_mapped: bool = False
 ) -> tuple[_U8, _U32, _I64, _I64, _U32, _I64, _U32]: ...

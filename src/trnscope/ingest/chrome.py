@@ -76,7 +76,7 @@ class ChromeImporter:
     def __init__(self, path: Path, directory: Path, scanner: Any) -> None:
         self._path = path
         self._scanner = scanner
-        self._writer = TraceWriter(directory)
+        self._writer = TraceWriter(directory, path)
         self._findings = Findings()
         self._strings: list[str] = []
         self._num_events = 0

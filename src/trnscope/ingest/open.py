@@ -26,7 +26,7 @@ def open_trace(path: Path, directory: Path, progress: Progress | None = None) ->
         from trnscope.ingest.nsys import read_nsys
         from trnscope.store.writer import TraceWriter
 
-        read_nsys(path, TraceWriter(directory), progress)
+        read_nsys(path, TraceWriter(directory, path), progress)
         return
     from trnscope import _native
     from trnscope.ingest.arg_keys import scanner_keys

@@ -22,6 +22,9 @@ from trnscope.store.schema import SLICE_COLUMNS
 from trnscope.store.spill import SpilledTable
 from trnscope.store.tables import I64, U8, U32
 
+_RELEASE_ROWS = (64 << 20) // 40
+"""Rows after which their pages are given back: 64 MiB. Doing so once a track is slow."""
+
 
 class EnclosingQueries:
     """Asks, for points on tracks, which slice is innermost there; answered while nesting."""
@@ -48,6 +51,8 @@ class WrittenSlices:
     layout: tuple[ColumnLayout, ...]
     lanes: dict[str, npt.NDArray[Any]]
     slice_of_event: U32
+    num_too_deep: int
+    """Slices that share the deepest lane, 65,535, with others that are open there."""
 
     def by_slice(self, attribute: dict[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
         """Turn (event, value) rows into (slice, value), by rising slice, the last value kept."""
@@ -82,15 +87,21 @@ def write_slices(
             slice_of_event,
             SliceKind.PYTHON,
             SliceKind.CPU_OP,
+            release_mapped=True,
         )
+        unreleased = 0
         for track in range(num_tracks):
             low, high = int(first[track]), int(first[track + 1])
             if low == high:
                 continue
             asked = [query.of_track(track) for query in queries]
             lanes.append((track, indexer.index(track, order[low:high], low, asked)))
-            raw.release_pages()
-    return WrittenSlices(file.layout, _lane_table(lanes), slice_of_event)
+            unreleased += high - low
+            if unreleased >= _RELEASE_ROWS:
+                raw.release_pages()
+                unreleased = 0
+        raw.release_pages()
+    return WrittenSlices(file.layout, _lane_table(lanes), slice_of_event, indexer.num_too_deep)
 
 
 def _lane_table(lanes: Sequence[tuple[int, npt.NDArray[np.int64]]]) -> dict[str, npt.NDArray[Any]]:

@@ -28,7 +28,9 @@ def write_zoom_tables(
     start, dur = slices.column("start_ns"), slices.column("dur_ns")
     names = ("level", "lane", "start_ns", "end_ns", "count", "busy_ns", "longest")
     pyramid: dict[str, npt.NDArray[Any]] = dict(
-        zip(names, _native.build_pyramid(first, count, start, dur), strict=True)
+        zip(
+            names, _native.build_pyramid(first, count, start, dur, release_mapped=True), strict=True
+        )
     )
     per_lane = -(-count // FENCE_STEP)
     fence_first = np.cumsum(per_lane) - per_lane

@@ -6,13 +6,14 @@ import os
 import shutil
 from collections.abc import Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from trnscope.model.health import Health
+from trnscope.errors import TraceFormatError
+from trnscope.model.health import Health, HealthWarning
 from trnscope.model.source import TraceSource
 from trnscope.model.track import Track
 from trnscope.store.attributes import ATTRIBUTES
@@ -88,6 +89,9 @@ _TIME_COLUMNS = {
     "unfinished": "start_ns",
 }
 
+_MAX_SLICES = (1 << 32) - 1
+"""Slice ids have 32 bits, and the highest one stands for none."""
+
 Batch = SliceBatch | FlowEnds | InstantBatch | CounterBatch | MemoryBatch | UnfinishedBatch
 
 
@@ -98,8 +102,10 @@ class TraceWriter:
     the largest track, about 40 bytes a slice, since all else waits on disk.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, source_path: Path | None = None) -> None:
+        """``source_path`` is what an error names, else the folder."""
         self._directory = directory
+        self._source_path = source_path or directory
         self._spill = directory / "spill"
         self._spill.mkdir(parents=True)
         self._tracks: list[Track] = []
@@ -129,7 +135,12 @@ class TraceWriter:
         return self._series.setdefault(CounterSeries(track, name, key), len(self._series))
 
     def add_slices(self, batch: SliceBatch) -> int:
-        """Add slices; returns the event index of the first (they count up from there)."""
+        """Add slices; returns the event index of the first (they count up from there).
+
+        Raises :class:`TraceFormatError` when there are more than ids for them.
+        """
+        if self._tables["slices"].num_rows + batch.track.size > _MAX_SLICES:
+            raise TraceFormatError(self._source_path, f"holds more than {_MAX_SLICES:,} slices")
         return self._append("slices", batch)
 
     def add_flow_ends(self, batch: FlowEnds) -> None:
@@ -173,11 +184,11 @@ class TraceWriter:
     def finish(self, source: TraceSource, health: Health, strings: Sequence[str]) -> None:
         """Write the store. Ids in the batches index ``strings``, ``tracks`` and so on."""
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            layouts = self._write_tables(strings, pool)
+            layouts, num_too_deep = self._write_tables(strings, pool)
         shutil.rmtree(self._spill)
         meta = StoreMeta(
             source,
-            health,
+            _with_depth(health, num_too_deep),
             tuple(self._categories),
             tuple(self._tracks),
             tuple(self._series),
@@ -187,7 +198,8 @@ class TraceWriter:
 
     def _write_tables(
         self, strings: Sequence[str], pool: Executor
-    ) -> dict[str, tuple[ColumnLayout, ...]]:
+    ) -> tuple[dict[str, tuple[ColumnLayout, ...]], int]:
+        """The layout of every table, and how many slices lie too deep."""
         layouts: dict[str, tuple[ColumnLayout, ...]] = {}
         flow_ends, memory = self._tables["flow_ends"].map(), self._tables["memory"].map()
         num_tracks = len(self._tracks)
@@ -219,7 +231,7 @@ class TraceWriter:
         ends, data = encode_strings(strings)
         layouts["string_ends"] = self._write("string_ends", {"end": ends})
         layouts["string_data"] = self._write("string_data", {"byte": data})
-        return layouts | zoom.result()
+        return layouts | zoom.result(), written.num_too_deep
 
     def _write_attribute(self, key: str, written: WrittenSlices) -> tuple[ColumnLayout, ...]:
         table = self._attributes[key]
@@ -246,3 +258,12 @@ class TraceWriter:
                 file.write(name, 0, values[order])
                 self._tables[table].release_pages()
             return file.layout
+
+
+def _with_depth(health: Health, num_too_deep: int) -> Health:
+    """The health, with a warning where slices are nested too deep to be told apart."""
+    if num_too_deep == 0:
+        return health
+    message = f"{num_too_deep} slices nested deeper than 65,535 levels overlap in the deepest lane"
+    warning = HealthWarning("too-deep", message, num_too_deep)
+    return replace(health, warnings=(*health.warnings, warning))
