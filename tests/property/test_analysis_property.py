@@ -6,6 +6,7 @@ import random
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import add
 from pathlib import Path
 
 from hypothesis import given, settings
@@ -26,6 +27,8 @@ from trnscope.store.reader import Trace
 KINDS = (SliceKind.KERNEL, SliceKind.COLLECTIVE, SliceKind.MEMCPY, SliceKind.MEMSET)
 COMPUTE = (SliceKind.KERNEL, SliceKind.MEMSET)
 STEP_NS = 30
+EPOCH_NS = 1_753_000_000_123_456_789
+"""Times as of today, in ns: beyond what a float64 holds exactly."""
 
 
 @dataclass(frozen=True)
@@ -43,36 +46,44 @@ class Work:
         return self.start <= ns < self.start + self.dur
 
 
-times = st.integers(0, 80)
-works = st.lists(
-    st.builds(
+offsets = st.sampled_from([0, EPOCH_NS])
+
+
+def pieces(start: st.SearchStrategy[int], dur: st.SearchStrategy[int]) -> st.SearchStrategy[Work]:
+    return st.builds(
         Work,
         device=st.integers(0, 1),
         stream=st.integers(0, 2),
         kind=st.sampled_from(KINDS),
-        start=times,
-        dur=st.integers(0, 12),
-        launch=st.none() | st.tuples(st.integers(0, 1), times),
-    ),
-    min_size=1,
-    max_size=14,
+        start=start,
+        dur=dur,
+        launch=st.none() | st.tuples(st.integers(0, 1), st.integers(0, 80)),
+    )
+
+
+edges = st.lists(pieces(st.sampled_from([0, 1, 97, 98]), st.just(0)), max_size=2)
+"""Work without length before the first and after the last of the others."""
+works = st.builds(
+    add, st.lists(pieces(st.integers(2, 80), st.integers(0, 12)), min_size=1, max_size=14), edges
 )
 
 
-def build(directory: str, work: Sequence[Work], num_steps: int) -> Trace:
-    """Steps of 30 ns from 0 on thread 0, then the work in the order given."""
+def build(directory: str, work: Sequence[Work], num_steps: int, offset: int) -> Trace:
+    """Steps of 30 ns on thread 0, then the work in the order given; all times from ``offset``."""
     b = TraceBuilder(Path(directory) / "t")
     threads = [b.thread(tid=tid) for tid in (1, 2)]
     streams = {(d, s): b.stream(device=d, stream=s) for d in range(2) for s in range(3)}
     for step in range(num_steps):
         name = f"ProfilerStep#{step}"
-        b.slice(threads[0], name, STEP_NS * step, STEP_NS + step % 2, SliceKind.ANNOTATION)
+        b.slice(threads[0], name, offset + STEP_NS * step, STEP_NS + step % 2, SliceKind.ANNOTATION)
     for number, one in enumerate(work, start=1):
         if one.launch is not None:
             thread, at = one.launch
-            b.slice(threads[thread], "launch", at, 2, SliceKind.RUNTIME, correlation=number)
+            b.slice(
+                threads[thread], "launch", offset + at, 2, SliceKind.RUNTIME, correlation=number
+            )
         stream = streams[one.device, one.stream]
-        b.slice(stream, "k", one.start, one.dur, one.kind, correlation=number)
+        b.slice(stream, "k", offset + one.start, one.dur, one.kind, correlation=number)
     return b.build()
 
 
@@ -105,10 +116,10 @@ def part_at(work: Sequence[Work], ns: int) -> str:
 
 
 @settings(max_examples=60, deadline=None)
-@given(works)
-def test_device_times_keep_their_laws_and_match_the_oracle(work: list[Work]) -> None:
+@given(works, offsets)
+def test_device_times_keep_their_laws_and_match_the_oracle(work: list[Work], offset: int) -> None:
     with tempfile.TemporaryDirectory() as directory:
-        rows = summarize_devices(build(directory, work, 0))
+        rows = summarize_devices(build(directory, work, 0, offset))
     window = max(one.start + one.dur for one in work) - min(one.start for one in work)
     for row in rows:
         mine = [one for one in work if one.device == row.device.index]
@@ -128,10 +139,12 @@ def test_device_times_keep_their_laws_and_match_the_oracle(work: list[Work]) -> 
 
 
 @settings(max_examples=60, deadline=None)
-@given(works, st.integers(1, 3))
-def test_breakdown_matches_the_oracle_and_adds_up(work: list[Work], num_steps: int) -> None:
+@given(works, st.integers(1, 3), offsets)
+def test_breakdown_matches_the_oracle_and_adds_up(
+    work: list[Work], num_steps: int, offset: int
+) -> None:
     with tempfile.TemporaryDirectory() as directory:
-        rows = breakdown(Profile((build(directory, work, num_steps),))).rows
+        rows = breakdown(Profile((build(directory, work, num_steps, offset),))).rows
     devices = sorted({one.device for one in work})
     assert len(rows) == len(devices) * num_steps
     for row in rows:
@@ -139,30 +152,32 @@ def test_breakdown_matches_the_oracle_and_adds_up(work: list[Work], num_steps: i
         mine = [one for one in work if one.device == row.device.index]
         parts = {part.key: part.duration_ns for part in row.parts}
         expected = dict.fromkeys(parts, 0)
-        for ns in range(row.start_ns, row.start_ns + row.duration_ns):
+        start = row.start_ns - offset
+        for ns in range(start, start + row.duration_ns):
             expected[part_at(mine, ns)] += 1
         assert parts == expected
         assert sum(parts.values()) == row.duration_ns
 
 
 @settings(max_examples=40, deadline=None)
-@given(works, st.integers(1, 3))
-def test_step_device_time_matches_the_oracle(work: list[Work], num_steps: int) -> None:
+@given(works, st.integers(1, 3), offsets)
+def test_step_device_time_matches_the_oracle(work: list[Work], num_steps: int, offset: int) -> None:
     with tempfile.TemporaryDirectory() as directory:
-        rows = summarize_steps(build(directory, work, num_steps))
+        rows = summarize_steps(build(directory, work, num_steps, offset))
     has_launches = any(one.launch is not None for one in work)
     for row in rows:
-        end = row.start_ns + row.duration_ns
+        start = row.start_ns - offset
+        end = start + row.duration_ns
         by_clock = {
             (one.device, t)
             for one in work
             for t in range(one.start, one.start + one.dur)
-            if row.start_ns <= t < end
+            if start <= t < end
         }
         by_launch = {
             (one.device, t)
             for one in work
-            if one.launch is not None and row.start_ns <= one.launch[1] < end
+            if one.launch is not None and start <= one.launch[1] < end
             for t in range(one.start, one.start + one.dur)
         }
         assert row.device_ns_by_clock == len(by_clock)
@@ -170,17 +185,19 @@ def test_step_device_time_matches_the_oracle(work: list[Work], num_steps: int) -
 
 
 @settings(max_examples=40, deadline=None)
-@given(works)
-def test_queue_length_matches_the_oracle(work: list[Work]) -> None:
+@given(works, offsets)
+def test_queue_length_matches_the_oracle(work: list[Work], offset: int) -> None:
     with tempfile.TemporaryDirectory() as directory:
-        rows = stream_launches(build(directory, work, 0))
+        rows = stream_launches(build(directory, work, 0, offset))
     for row in rows:
         mine = [
             (min(one.start, one.launch[1]), one.start + one.dur)
             for one in work
             if (one.device, one.stream) == (row.device.index, row.stream) and one.launch is not None
         ]
-        curve = dict(zip(row.queue.ts_ns.tolist(), row.queue.length.tolist(), strict=True))
+        curve = dict(
+            zip((row.queue.ts_ns - offset).tolist(), row.queue.length.tolist(), strict=True)
+        )
         length = 0
         for ns in range(100):
             length = curve.get(ns, length)
@@ -189,10 +206,10 @@ def test_queue_length_matches_the_oracle(work: list[Work]) -> None:
 
 
 @settings(max_examples=40, deadline=None)
-@given(works)
-def test_stream_pairs_match_the_oracle(work: list[Work]) -> None:
+@given(works, offsets)
+def test_stream_pairs_match_the_oracle(work: list[Work], offset: int) -> None:
     with tempfile.TemporaryDirectory() as directory:
-        devices = overlap(Profile((build(directory, work, 0),))).devices
+        devices = overlap(Profile((build(directory, work, 0, offset),))).devices
     for device in devices:
         for pair in device.streams:
             both = 0
@@ -207,10 +224,12 @@ def test_stream_pairs_match_the_oracle(work: list[Work]) -> None:
 
 
 @settings(max_examples=40, deadline=None)
-@given(works, st.integers(0, 3))
-def test_attribution_gives_each_nanosecond_once(work: list[Work], num_steps: int) -> None:
+@given(works, st.integers(0, 3), offsets)
+def test_attribution_gives_each_nanosecond_once(
+    work: list[Work], num_steps: int, offset: int
+) -> None:
     with tempfile.TemporaryDirectory() as directory:
-        found = attribute_device_time(Profile((build(directory, work, num_steps),)))
+        found = attribute_device_time(Profile((build(directory, work, num_steps, offset),)))
     given_ns = sum(row.self_device_ns for row in found.annotations)
     assert given_ns + found.unattributed_ns == sum(one.dur for one in work)
     assert found.unlinked_ns == sum(one.dur for one in work if one.launch is None)
@@ -220,16 +239,16 @@ def test_attribution_gives_each_nanosecond_once(work: list[Work], num_steps: int
 
 
 @settings(max_examples=40, deadline=None)
-@given(works, st.integers(0, 3), st.randoms(use_true_random=False))
+@given(works, st.integers(0, 3), offsets, st.randoms(use_true_random=False))
 def test_order_of_events_in_the_file_is_irrelevant(
-    work: list[Work], num_steps: int, rng: random.Random
+    work: list[Work], num_steps: int, offset: int, rng: random.Random
 ) -> None:
     shuffled = list(work)
     rng.shuffle(shuffled)
     documents = []
     for order in (work, shuffled):
         with tempfile.TemporaryDirectory() as directory:
-            profile = Profile((build(directory, order, num_steps),))
+            profile = Profile((build(directory, order, num_steps, offset),))
             documents.append(
                 [
                     {**summarize(profile).to_json(), "sources": None},
