@@ -59,9 +59,8 @@ class Lookup {
 
 bool is_plain_time(const EventRows& rows, size_t row, const PlaceTables& tables) {
     const int64_t start = rows.ts_ns[row], dur = rows.dur_ns[row];
-    return (rows.flags[row] & kTimed) == kTimed && start != 0 &&
-           start > -tables.start_limit_ns && start < tables.start_limit_ns && dur >= 0 &&
-           dur < tables.dur_limit_ns;
+    return (rows.flags[row] & kTimed) == kTimed && start != 0 && start > -tables.start_limit_ns &&
+           start < tables.start_limit_ns && dur >= 0 && dur < tables.dur_limit_ns;
 }
 
 void reserve(size_t n, PlacedRows* out) {
@@ -87,8 +86,7 @@ PlacedRows place_rows(const EventRows& rows, const PlaceTables& tables) {
         uint8_t kind = 0;
         uint16_t number = 0;
         uint32_t track = 0;
-        if (!is_plain_time(rows, row, tables) ||
-            !lookup.find(row, &kind, &number, &track)) {
+        if (!is_plain_time(rows, row, tables) || !lookup.find(row, &kind, &number, &track)) {
             out.rest.push_back(static_cast<int64_t>(row));
             continue;
         }

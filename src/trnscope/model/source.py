@@ -30,6 +30,7 @@ class TraceSource:
     simulated: bool = False
     metadata: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
+
 _RANK_IN_NAME = re.compile(r"(?:^|[^a-z0-9])rank[-_=.]?(\d{1,6})(?=[^a-z0-9]|$)", re.IGNORECASE)
 
 
