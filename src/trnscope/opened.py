@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from trnscope.store.profile import Profile
 
 if TYPE_CHECKING:
+    from trnscope.analysis.attribution import Attribution
     from trnscope.analysis.breakdown import Breakdown
     from trnscope.analysis.health import HealthReport
     from trnscope.analysis.kernels import KernelsTable
@@ -49,6 +50,15 @@ class OpenedProfile(Profile):
         from trnscope.analysis.ops import ops
 
         return ops(self, group_by, python=python, stack_depth=stack_depth)
+
+    def annotations(self, *, same_thread_only: bool = False) -> Attribution:
+        """Device time by the program's own ranges.
+
+        ``same_thread_only`` leaves out what other threads launched for them, backward mostly.
+        """
+        from trnscope.analysis.attribution import attribute_device_time
+
+        return attribute_device_time(self, same_thread_only=same_thread_only)
 
     def kernels(self, group_by: str = "name") -> KernelsTable:
         """Device work; ``group_by`` is ``name``, ``device`` or ``stream``."""

@@ -9,6 +9,7 @@ import pytest
 from trnscope.analysis.attribution import Attribution, attribute_device_time
 from trnscope.analysis.backward import link_backward
 from trnscope.model.kinds import SliceKind
+from trnscope.opened import OpenedProfile
 from trnscope.store.builder import TraceBuilder
 from trnscope.store.profile import Profile
 from trnscope.store.reader import Trace
@@ -44,6 +45,12 @@ def test_backward_belongs_to_the_thread_that_called_it(training_step: Trace) -> 
     assert {r.name: r.self_device_ns for r in found.annotations}["ProfilerStep#5"] == 0
     assert {r.name: r.other_thread_ns for r in found.annotations}["backward"] == 120
     assert found.unattributed_ns == 0
+
+
+def test_an_opened_profile_offers_it(training_step: Trace) -> None:
+    profile = OpenedProfile((training_step,))
+    assert totals(profile.annotations())["backward"] == 120
+    assert totals(profile.annotations(same_thread_only=True))["backward"] == 0
 
 
 def test_on_the_same_thread_only_backward_is_lost(training_step: Trace) -> None:
