@@ -139,7 +139,7 @@ def by_rule_of_hta(trace: Trace) -> Times:
     busy, compute = union(start, end), union(start[computes], end[computes])
     communication = union(start[communicates], end[communicates])
     kernel_time = int(busy.end[-1] - busy.start[0])
-    both = communication.intersect(compute).total
+    both = communication.total - communication.subtract(compute).total
     return Times(
         idle=kernel_time - busy.total,
         compute=compute.total,

@@ -53,10 +53,6 @@ class Intervals:
             np.concatenate((self.start, other.start)), np.concatenate((self.end, other.end))
         )
 
-    def intersect(self, other: Intervals) -> Intervals:
-        """Time covered by both sets."""
-        return self.subtract(self.subtract(other))
-
     def subtract(self, other: Intervals) -> Intervals:
         """Time covered by this set and not by ``other``."""
         if len(self) == 0 or len(other) == 0:
