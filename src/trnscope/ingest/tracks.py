@@ -101,9 +101,9 @@ class TrackTable:
         is_real = has_stream & (stream >= 0) & (stream < _NO_STREAM)
         places, _, at_place = _distinct(place)
         streams, _, at_stream = _distinct(np.where(is_real, stream + 1, 0))
-        unique, first, inverse = _distinct(at_place * streams.size + at_stream)
+        unique, _, inverse = _distinct(at_place * streams.size + at_stream)
         tracks = np.empty(unique.size, np.uint32)
-        for i in np.argsort(first).tolist():
+        for i in range(unique.size):
             at, known = divmod(int(unique[i]), streams.size)
             track, given = divmod(int(places[at]), MAX_DEVICES + 1)
             number = int(streams[known])
