@@ -504,6 +504,16 @@ def test_nothing_is_replaced_unasked(tmp_path: Path) -> None:
         export_chrome_json(profile, tmp_path, overwrite=True)
 
 
+def test_a_trace_never_replaces_itself(tmp_path: Path) -> None:
+    path = tmp_path / "in.json"
+    path.write_text('{"traceEvents": [{"ph":"X","name":"a","pid":1,"tid":1,"ts":0,"dur":5}]}')
+    before = path.read_bytes()
+    profile = Profile((open_path(path),))
+    with pytest.raises(UsageError, match="is the trace that is read"):
+        export_chrome_json(profile, tmp_path / "." / "in.json", overwrite=True)
+    assert path.read_bytes() == before
+
+
 def test_a_failed_export_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     profile, folder = one_op(tmp_path), tmp_path / "out"
     folder.mkdir()

@@ -280,9 +280,11 @@ def _why_no_trace(scanner: Any, header: Header, num_events: int) -> tuple[str, s
     if "nodes" in header.texts or "chakra" in header.texts.get("schema", ""):
         return "is a PyTorch execution trace (operators without times), no profile", _RECORD
     if not scanner.saw_trace_events():
-        cut = not scanner.ended_cleanly()
+        cut = not scanner.ended_cleanly() and scanner.num_documents() <= 1
         problem = "is cut off before its first event" if cut else "is JSON without traceEvents"
         return problem, "record it again" if cut else _RECORD
     if any(kind == "unreadable-event" for kind, _, _ in scanner.damage()):
         return "is a JSON list, but not of trace events", _RECORD
+    if not scanner.ended_cleanly():
+        return "is cut off before its first whole event", "record it again"
     return "holds no events", "was the profiler stopped before any work ran? record again"

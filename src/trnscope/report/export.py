@@ -119,16 +119,26 @@ def export_chrome_json(
     """
     traces = profile.traces
     if len(traces) == 1:
+        _require_no_source(profile, [path])
         return (_export_one(traces[0], path, overwrite),)
     if path.exists() and not path.is_dir():
         raise UsageError(f"{path}: is a file", "several traces need a directory")
     targets = [path / name for name in _file_names(profile)]
+    _require_no_source(profile, targets)
     for target in targets:
         require_absent(target, overwrite)
     path.mkdir(parents=True, exist_ok=True)
     return tuple(
         _export_one(trace, target, overwrite) for trace, target in zip(traces, targets, strict=True)
     )
+
+
+def _require_no_source(profile: Profile, targets: Sequence[Path]) -> None:
+    """An export holds less than its source may: it must never take the source's place."""
+    sources = {Path(trace.source.path).resolve() for trace in profile.traces}
+    for target in targets:
+        if target.resolve() in sources:
+            raise UsageError(f"{target}: is the trace that is read", "name another file")
 
 
 def _file_names(profile: Profile) -> Sequence[str]:

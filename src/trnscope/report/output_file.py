@@ -19,7 +19,7 @@ def require_absent(path: Path, overwrite: bool) -> None:
     if path.is_dir():
         raise UsageError(f"{path}: is a directory", "name a file")
     if not overwrite and path.exists():
-        raise UsageError(f"{path}: exists already", "name another file, or allow overwriting")
+        raise UsageError(f"{path}: exists already", "name another file, or give --overwrite")
 
 
 @contextmanager

@@ -190,7 +190,8 @@ def _put_in_place(partial: Path, place: Path) -> None:
 
 
 def _cannot_write(folder: Path, error: OSError) -> UsageError:
+    is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     return UsageError(
         f"the cache folder {folder} cannot be written ({error.strerror})",
-        hint=f"free some space or name another folder with {CACHE_VARIABLE}",
+        hint=f"{'free some space or ' if is_full else ''}name another folder with {CACHE_VARIABLE}",
     )
