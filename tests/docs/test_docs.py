@@ -87,6 +87,16 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert (page.parent / target).exists(), f"{name_of(page)} links to {target}"
 
 
+def test_every_setting_is_documented() -> None:
+    sources = "\n".join(path.read_text() for path in (REPO / "src" / "trnscope").rglob("*.py"))
+    settings = set(re.findall(r'"(TRNSCOPE_[A-Z_]+)"', sources))
+    documented = set(
+        re.findall(r"`(TRNSCOPE_[A-Z_]+)`", (DOCS / "reference/settings.md").read_text())
+    )
+    assert len(settings) >= 5
+    assert documented == settings
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_is_shown_in_a_page(command: str) -> None:
     pages = "\n".join(page.read_text(encoding="utf-8") for page in HAND_WRITTEN)
