@@ -31,7 +31,7 @@ LIMIT_VARIABLE = "TRNSCOPE_CACHE_LIMIT_GB"
 """Environment variable with the size that the cache may have, in 10**9 bytes."""
 
 _DEFAULT_LIMIT_GB = 20
-_ATTEMPTS = 3
+_ATTEMPTS = 10
 _STALE_SECONDS = 24 * 3600
 
 Importer = Callable[[Path, Path], None]
@@ -83,8 +83,7 @@ def open_cached(path: Path, importer: Importer) -> Trace:
         lock = _lock_sound(place)
         is_new = lock is None
         if lock is None:
-            _build(path, place, importer, before)
-            lock = _lock_sound(place)
+            lock = _build(path, place, importer, before)
         if lock is not None and FileIdentity.of(path) == before:
             if is_new:
                 prune(home)
@@ -119,7 +118,8 @@ def prune(home: Path) -> None:
     for partial in home.glob(".partial-*"):
         if time.time() - _used(partial) > _STALE_SECONDS:
             shutil.rmtree(partial, ignore_errors=True)
-    stores = sorted((_used(meta), meta.parent) for meta in home.glob(f"*/{META_FILE}"))
+    # A pattern's star finds hidden names too, and those are stores still being built.
+    stores = sorted((_used(meta), meta.parent) for meta in home.glob(f"[!.]*/{META_FILE}"))
     sizes = {store: _size(store) for _, store in stores}
     excess = sum(sizes.values()) - cache_limit()
     for _, store in stores:
@@ -160,7 +160,8 @@ def _move_away(place: Path) -> None:
     shutil.rmtree(trash, ignore_errors=True)
 
 
-def _build(path: Path, place: Path, importer: Importer, before: FileIdentity) -> None:
+def _build(path: Path, place: Path, importer: Importer, before: FileIdentity) -> StoreLock | None:
+    """Build the store and lock it; null where the source changed meanwhile."""
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         partial = Path(tempfile.mkdtemp(prefix=".partial-", dir=place.parent))
@@ -168,8 +169,7 @@ def _build(path: Path, place: Path, importer: Importer, before: FileIdentity) ->
         raise _cannot_write(place.parent, error) from error
     try:
         importer(path, partial)
-        if FileIdentity.of(path) == before:
-            _put_in_place(partial, place)
+        return _put_in_place(partial, place) if FileIdentity.of(path) == before else None
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
@@ -178,15 +178,22 @@ def _build(path: Path, place: Path, importer: Importer, before: FileIdentity) ->
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def _put_in_place(partial: Path, place: Path) -> None:
-    """Rename a finished store; a sound one that another process put there meanwhile stays."""
+def _put_in_place(partial: Path, place: Path) -> StoreLock | None:
+    """Rename a finished store; a sound one that another process put there meanwhile serves too.
+
+    It is locked before others can see it, so that none can remove it in between.
+    """
+    lock = StoreLock.shared(partial)
     for _ in range(_ATTEMPTS):
         with contextlib.suppress(OSError):
             partial.rename(place)
-            return
-        if is_sound(place):
-            return
-        _move_away(place)
+            return lock
+        theirs = _lock_sound(place)
+        if theirs is not None:
+            return theirs
+        if place.exists() and not is_sound(place):
+            _move_away(place)
+    return None
 
 
 def _cannot_write(folder: Path, error: OSError) -> UsageError:
