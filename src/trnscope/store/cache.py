@@ -15,7 +15,7 @@ from pathlib import Path
 from trnscope.errors import TraceFormatError, UsageError
 from trnscope.store.lock import FileIdentity, StoreLock
 from trnscope.store.reader import Trace
-from trnscope.store.schema import META_FILE, SCHEMA_VERSION, is_sound
+from trnscope.store.schema import META_FILE, SCHEMA_VERSION, StoreMeta, load_sound_meta
 
 READER_VERSION = 4
 """Raise it whenever the importers make something else of the same file."""
@@ -33,6 +33,9 @@ LIMIT_VARIABLE = "TRNSCOPE_CACHE_LIMIT_GB"
 _DEFAULT_LIMIT_GB = 20
 _ATTEMPTS = 10
 _STALE_SECONDS = 24 * 3600
+
+Found = tuple[StoreLock, StoreMeta]
+"""A store that cannot be removed any more, and what it holds."""
 
 Importer = Callable[[Path, Path], None]
 """Reads a source file (first) into an empty folder (second)."""
@@ -80,25 +83,27 @@ def open_cached(path: Path, importer: Importer) -> Trace:
     for _ in range(_ATTEMPTS):
         before = FileIdentity.of(path)
         place = home / content_key(path)
-        lock = _lock_sound(place)
-        is_new = lock is None
-        if lock is None:
-            lock = _build(path, place, importer, before)
-        if lock is not None and FileIdentity.of(path) == before:
+        found = _find_sound(place)
+        is_new = found is None
+        if found is None:
+            found = _build(path, place, importer, before)
+        if found is not None and FileIdentity.of(path) == before:
             if is_new:
                 prune(home)
-            return Trace(place, path, identity=before, lock=lock)
+            lock, meta = found
+            return Trace(place, path, meta=meta, identity=before, lock=lock)
     raise TraceFormatError(path, "changes while it is read", hint="wait until it is written")
 
 
-def _lock_sound(place: Path) -> StoreLock | None:
-    """A lock on the store at ``place``; null where there is none, or a damaged one."""
+def _find_sound(place: Path) -> Found | None:
+    """The store at ``place``, locked; null where there is none, or a damaged one."""
     lock = StoreLock.shared(place)
-    if lock is None or not is_sound(place):
+    meta = None if lock is None else load_sound_meta(place)
+    if lock is None or meta is None:
         return None
     with contextlib.suppress(OSError):  # A read-only cache serves as well.
         os.utime(place / META_FILE)
-    return lock
+    return lock, meta
 
 
 def cache_limit() -> int:
@@ -160,7 +165,7 @@ def _move_away(place: Path) -> None:
     shutil.rmtree(trash, ignore_errors=True)
 
 
-def _build(path: Path, place: Path, importer: Importer, before: FileIdentity) -> StoreLock | None:
+def _build(path: Path, place: Path, importer: Importer, before: FileIdentity) -> Found | None:
     """Build the store and lock it; null where the source changed meanwhile."""
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -178,20 +183,20 @@ def _build(path: Path, place: Path, importer: Importer, before: FileIdentity) ->
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def _put_in_place(partial: Path, place: Path) -> StoreLock | None:
+def _put_in_place(partial: Path, place: Path) -> Found | None:
     """Rename a finished store; a sound one that another process put there meanwhile serves too.
 
     It is locked before others can see it, so that none can remove it in between.
     """
-    lock = StoreLock.shared(partial)
+    ours = _find_sound(partial)
     for _ in range(_ATTEMPTS):
         with contextlib.suppress(OSError):
             partial.rename(place)
-            return lock
-        theirs = _lock_sound(place)
+            return ours
+        theirs = _find_sound(place)
         if theirs is not None:
             return theirs
-        if place.exists() and not is_sound(place):
+        if place.exists() and load_sound_meta(place) is None:
             _move_away(place)
     return None
 

@@ -17,7 +17,7 @@ from trnscope.store.args import ArgsReader
 from trnscope.store.attributes import ATTRIBUTES, AttributeType
 from trnscope.store.column_file import MappedTable
 from trnscope.store.lock import FileIdentity, StoreLock
-from trnscope.store.schema import load_meta
+from trnscope.store.schema import StoreMeta, load_meta
 from trnscope.store.strings import Strings
 from trnscope.store.tables import (
     Attribute,
@@ -41,6 +41,7 @@ class Trace:
         directory: Path,
         source_path: Path | None = None,
         *,
+        meta: StoreMeta | None = None,
         identity: FileIdentity | None = None,
         lock: StoreLock | None = None,
     ) -> None:
@@ -51,7 +52,7 @@ class Trace:
         Raises :class:`TraceFormatError` for a store that a newer trnscope wrote.
         """
         self.directory = directory
-        self._meta = load_meta(directory)
+        self._meta = load_meta(directory) if meta is None else meta
         self._lock = lock
         self._args = ArgsReader(source_path or Path(self._meta.source.path), identity)
         self.source: TraceSource = _source_at(self._meta.source, source_path)

@@ -110,16 +110,17 @@ def load_meta(directory: Path) -> StoreMeta:
     )
 
 
-def is_sound(directory: Path) -> bool:
-    """Whether a store has a readable ``meta.json`` and every table has its full length."""
+def load_sound_meta(directory: Path) -> StoreMeta | None:
+    """``meta.json`` of a whole store; null where it, or the length of a table, is damaged."""
     try:
         meta = load_meta(directory)
-        return all(
+        is_whole = all(
             (directory / f"{table}.arrow").stat().st_size >= end_of(columns)
             for table, columns in meta.layouts.items()
         )
     except (OSError, ValueError, TypeError, KeyError):
-        return False
+        return None
+    return meta if is_whole else None
 
 
 _MIGRATIONS: dict[int, Any] = {}
