@@ -62,7 +62,14 @@ class GraphSpec:
 
 
 CollectiveKind = Literal[
-    "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce", "send", "recv"
+    "all_reduce",
+    "all_gather",
+    "reduce_scatter",
+    "all_to_all",
+    "broadcast",
+    "reduce",
+    "send",
+    "recv",
 ]
 
 
@@ -93,4 +100,4 @@ class ExecutionCost:
     hbm_read_bytes: int = 0
     hbm_write_bytes: int = 0
     engine_ns: dict[str, int] = field(default_factory=dict)
-    """Busy time of each engine (``tensor``, ``vector``, ``scalar``, ``gpsimd``, ``sync``, ``dma``)."""
+    """Busy time by engine: ``tensor``, ``vector``, ``scalar``, ``gpsimd``, ``sync``, ``dma``."""
