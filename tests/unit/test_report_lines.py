@@ -86,7 +86,7 @@ def test_every_report_is_safe_and_marked(
     profile = training(tmp_path / "t", simulated=True, health=CUT)
     text = text_of(profile, analysis, render)
     assert all(line.isprintable() for line in text.split("\n"))
-    assert "simulated: TRN2 model 1.0" in text
+    assert "simulated (TRN2 model 1.0)" in text
     assert "INCOMPLETE: " in text
     assert "cut off at byte 99\\x1b[2J; figures hold only what could be read" in text
 

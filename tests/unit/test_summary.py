@@ -27,6 +27,7 @@ def test_document(tmp_path: Path) -> None:
             "format": "kineto",
             "rank": 4,
             "num_events": 3,
+            "simulated_by": None,
         }
     ]
     assert document["span_ns"] == 100

@@ -34,6 +34,7 @@ class Summary:
                     "format": source.format,
                     "rank": source.rank,
                     "num_events": source.num_events,
+                    "simulated_by": source.simulated_by,
                 }
                 for source in self.sources
             ],

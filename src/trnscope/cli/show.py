@@ -50,9 +50,11 @@ def show(
 def show_json(profile: Profile, result: Result) -> None:
     """Print ``result`` as a document.
 
-    That figures came from an incomplete file is said in one line on stderr, because most
-    documents have no place for it.
+    That figures came from an incomplete file, or from a model of the hardware, is said in one
+    line on stderr, because most documents have no place for it.
     """
+    if (model := profile.simulated_by) is not None:
+        print_warning(f"simulated: the times come from {model}, not from a measurement")
     if not all(trace.health.complete for trace in profile.traces):
         from trnscope.report.marks import incomplete_reason
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -29,6 +30,16 @@ class TraceSource:
     epoch: bool = False
     simulated: bool = False
     metadata: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def simulated_by(self) -> str | None:
+        """The hardware model behind the times, where the header names it: ``trn2 model v1``."""
+        try:
+            found = json.loads(self.metadata.get("trnscopeSimulation", "null"))
+        except ValueError:
+            return None
+        model = found.get("model") if isinstance(found, dict) else None
+        return model if isinstance(model, str) else None
 
 
 _RANK_IN_NAME = re.compile(r"(?:^|[^a-z0-9])rank[-_=.]?(\d{1,6})(?=[^a-z0-9]|$)", re.IGNORECASE)

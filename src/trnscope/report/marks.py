@@ -9,7 +9,7 @@ from trnscope.store.profile import Profile
 
 def view_of(profile: Profile, *, width: int | None = None, limit: int | None = None) -> View:
     """A view with the marks that this profile's figures need."""
-    return View(width, limit, incomplete_reason(profile), simulated_by(profile))
+    return View(width, limit, incomplete_reason(profile), profile.simulated_by)
 
 
 def incomplete_reason(profile: Profile) -> str | None:
@@ -23,16 +23,3 @@ def incomplete_reason(profile: Profile) -> str | None:
     if len(broken) > 1:
         text += f" (and {plural(len(broken) - 1, 'more file')})"
     return f"{text}; figures hold only what could be read"
-
-
-def simulated_by(profile: Profile) -> str | None:
-    """The hardware models behind simulated devices; absent when all times are measured."""
-    models = {
-        track.device.name or "model not named"
-        for trace in profile.traces
-        for track in trace.tracks
-        if track.device is not None and track.device.simulated
-    }
-    if not models and any(trace.source.simulated for trace in profile.traces):
-        models = {"model not named"}
-    return ", ".join(sorted(models)) or None

@@ -34,7 +34,7 @@ def title(view: View, text: str) -> Iterator[Text]:
     """A table's title, with the marks that belong to every figure under it."""
     line = Text(printable(text), style="bold cyan")
     if view.simulated is not None:
-        line.append(f"  simulated: {printable(view.simulated)}", style="bold magenta")
+        line.append(f"  simulated ({printable(view.simulated)})", style="bold magenta")
     yield line
     if view.incomplete is not None:
         yield Text(f"{INCOMPLETE}: {printable(view.incomplete)}", style="bold yellow")

@@ -23,3 +23,17 @@ class Profile:
     def num_events(self) -> int:
         """Events read, over all files."""
         return sum(trace.source.num_events for trace in self.traces)
+
+    @property
+    def simulated_by(self) -> str | None:
+        """The hardware models behind simulated times; absent when all times are measured."""
+        models = {name for trace in self.traces for name in _models(trace)}
+        return ", ".join(sorted(models)) or None
+
+
+def _models(trace: Trace) -> set[str]:
+    if trace.source.simulated_by is not None:
+        return {trace.source.simulated_by}
+    devices = [track.device for track in trace.tracks if track.device is not None]
+    named = {device.name or "model not named" for device in devices if device.simulated}
+    return named or ({"model not named"} if trace.source.simulated else set())
