@@ -25,6 +25,7 @@ _SPELLINGS: dict[str, tuple[str, ...]] = {
     "input_dims": ("Input Dims", "Input dims"),
     "input_types": ("Input type",),
     "input_strides": ("Input Strides",),
+    "concrete_inputs": ("Concrete Inputs",),
     "module_hierarchy": ("Module Hierarchy",),
     "call_stack": ("Call stack",),
     "collective_name": ("Collective name",),

@@ -49,6 +49,7 @@ ARG_NAMES: dict[str, str] = {
     "input_dims": "Input Dims",
     "input_types": "Input type",
     "input_strides": "Input Strides",
+    "concrete_inputs": "Concrete Inputs",
     "module_hierarchy": "Module Hierarchy",
     "call_stack": "Call stack",
     "collective_name": "Collective name",

@@ -42,6 +42,7 @@ _TEXT = (
     "input_dims",
     "input_types",
     "input_strides",
+    "concrete_inputs",
     "module_hierarchy",
     "call_stack",
     "collective_name",

@@ -23,6 +23,7 @@ OP_ATTRIBUTES = (
     "input_dims",
     "input_types",
     "input_strides",
+    "concrete_inputs",
     "module_hierarchy",
     "call_stack",
 )
