@@ -1,0 +1,231 @@
+#include "observer.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+#include <ATen/record_function.h>
+#include <c10/util/Exception.h>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <sstream>
+
+namespace trnscope::sim {
+namespace {
+
+constexpr std::size_t kLongestList = 64;  // longer lists of scalars are left out, as Kineto does
+
+struct Log {
+    std::mutex mutex;
+    Observed kept;
+    std::unordered_map<std::string, std::uint32_t> name_numbers;
+    std::unordered_map<std::uint64_t, std::uint32_t> threads;  // torch's thread id to ours
+    std::uint64_t generation = 0;  // of the log: it counts up when the log is emptied
+    std::uint64_t num_ranges = 0;
+    at::CallbackHandle callback = 0;
+    bool with_inputs = false;
+};
+
+Log& log() {
+    static Log* log = new Log();  // lives until the process ends
+    return *log;
+}
+
+std::atomic<bool> is_recording{false};
+
+struct RangeContext final : at::ObserverContext {
+    std::uint64_t generation = 0;
+    std::uint64_t id = 0;
+    std::size_t place = 0;
+};
+
+std::vector<std::uint64_t>& open_ranges() {
+    static thread_local std::vector<std::uint64_t> ranges;
+    return ranges;
+}
+
+std::uint64_t innermost_range() {
+    return open_ranges().empty() ? 0 : open_ranges().back();
+}
+
+// Caller holds the log's mutex.
+std::uint32_t thread_number(std::uint64_t torch_thread) {
+    auto& threads = log().threads;
+    return threads.try_emplace(torch_thread, static_cast<std::uint32_t>(threads.size()))
+        .first->second;
+}
+
+std::uint32_t this_thread() {
+    return thread_number(at::RecordFunction::currentThreadId());
+}
+
+std::uint32_t name_number(const char* name) {
+    auto [place, is_new] =
+        log().name_numbers.try_emplace(name, static_cast<std::uint32_t>(log().kept.names.size()));
+    if (is_new) log().kept.names.emplace_back(name);
+    return place->second;
+}
+
+void add_tensor(ObservedInputs& inputs, const at::Tensor& tensor) {
+    const bool has_shape =
+        tensor.defined() && !tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides();
+    inputs.shapes.push_back(has_shape ? tensor.sizes().vec() : std::vector<std::int64_t>{});
+    inputs.types.emplace_back(tensor.defined() ? std::string(tensor.dtype().name()) : "");
+    inputs.values.emplace_back();
+}
+
+std::string scalar_text(const c10::IValue& value) {
+    const bool is_list = value.isIntList() || value.isDoubleList() || value.isBoolList();
+    const bool is_long = is_list && value.toListRef().size() > kLongestList;
+    const bool is_plain = value.isScalar() || value.isBool() || is_list;
+    if (!is_plain || is_long) return "";
+    std::ostringstream text;
+    text << value;
+    return text.str();
+}
+
+void add_input(ObservedInputs& inputs, const c10::IValue& value) {
+    if (value.isTensor()) {
+        add_tensor(inputs, value.toTensor());
+        return;
+    }
+    inputs.shapes.emplace_back();
+    inputs.types.emplace_back(value.isTensorList()                 ? "TensorList"
+                              : value.isScalar() || value.isBool() ? "Scalar"
+                                                                   : "");
+    inputs.values.push_back(scalar_text(value));
+}
+
+ObservedInputs inputs_of(const at::RecordFunction& function) {
+    ObservedInputs inputs;
+    for (const c10::IValue& value : function.inputs()) add_input(inputs, value);
+    return inputs;
+}
+
+std::unique_ptr<at::ObserverContext> on_enter(const at::RecordFunction& function) {
+    auto context = std::make_unique<RangeContext>();
+    ObservedRange range;
+    range.start_ns = Timeline::instance().now_ns();
+    range.sequence = function.seqNr();
+    range.scope = static_cast<std::uint8_t>(function.scope());
+    const bool with_inputs = function.needsInputs() && function.num_inputs() > 0;
+    ObservedInputs inputs = with_inputs ? inputs_of(function) : ObservedInputs{};
+    std::lock_guard lock(log().mutex);
+    range.id = ++log().num_ranges;
+    range.thread = this_thread();
+    if (function.forwardThreadId() != 0) {
+        range.forward_thread = thread_number(function.forwardThreadId());
+    }
+    range.name = name_number(function.name());
+    if (with_inputs && log().with_inputs) {
+        range.inputs = static_cast<std::int32_t>(log().kept.inputs.size());
+        log().kept.inputs.push_back(std::move(inputs));
+    }
+    context->generation = log().generation;
+    context->id = range.id;
+    context->place = log().kept.ranges.size();
+    log().kept.ranges.push_back(range);
+    open_ranges().push_back(range.id);
+    return context;
+}
+
+void on_exit(const at::RecordFunction& /*function*/, at::ObserverContext* context) {
+    const auto* range = static_cast<RangeContext*>(context);
+    if (range == nullptr) return;
+    auto& open = open_ranges();
+    while (!open.empty() && open.back() >= range->id) open.pop_back();
+    std::lock_guard lock(log().mutex);
+    if (range->generation != log().generation) return;
+    log().kept.ranges[range->place].end_ns = Timeline::instance().now_ns();
+}
+
+at::CallbackHandle add_callback() {
+    return at::addGlobalCallback(
+        at::RecordFunctionCallback(&on_enter, &on_exit)
+            .needsInputs(true)
+            .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION,
+                     at::RecordScope::USER_SCOPE}));
+}
+
+template <typename Row>
+std::vector<Row> tail(const std::vector<Row>& rows, std::size_t from) {
+    return {rows.begin() + static_cast<std::ptrdiff_t>(from), rows.end()};
+}
+
+}  // namespace
+
+Observer& Observer::instance() {
+    static Observer* observer = new Observer();
+    return *observer;
+}
+
+bool Observer::is_active() const {
+    return is_recording.load(std::memory_order_relaxed);
+}
+
+std::uint64_t Observer::begin(bool with_inputs) {
+    std::lock_guard lock(log().mutex);
+    const Observed& kept = log().kept;
+    if (running_.empty()) log().callback = add_callback();
+    log().with_inputs |= with_inputs;
+    const std::int64_t now_ns = Timeline::instance().now_ns();
+    running_[++num_begun_] = {now_ns, kept.ranges.size(), kept.launches.size(), kept.waits.size(),
+                              kept.memory.size()};
+    is_recording = true;
+    return num_begun_;
+}
+
+Observed Observer::end(std::uint64_t recording) {
+    std::lock_guard lock(log().mutex);
+    const auto found = running_.find(recording);
+    TORCH_CHECK_VALUE(found != running_.end(), "this recording is not running");
+    const Mark mark = found->second;
+    const Observed& kept = log().kept;
+    Observed result;
+    result.start_ns = mark.start_ns;
+    result.end_ns = Timeline::instance().now_ns();
+    result.ranges = tail(kept.ranges, mark.ranges);
+    result.launches = tail(kept.launches, mark.launches);
+    result.waits = tail(kept.waits, mark.waits);
+    result.memory = tail(kept.memory, mark.memory);
+    result.inputs = kept.inputs;
+    result.names = kept.names;
+    for (ObservedRange& range : result.ranges) {
+        if (range.end_ns == kStillOpen) range.end_ns = result.end_ns;
+    }
+    running_.erase(found);
+    clear_if_unused();
+    return result;
+}
+
+void Observer::clear_if_unused() {
+    if (!running_.empty()) return;
+    is_recording = false;
+    at::removeCallback(log().callback);
+    log().kept = Observed{};
+    log().name_numbers.clear();
+    log().with_inputs = false;
+    ++log().generation;
+}
+
+void Observer::on_launch(const LaunchRecord& record) {
+    if (!is_active()) return;
+    std::lock_guard lock(log().mutex);
+    log().kept.launches.push_back({record, innermost_range(), this_thread()});
+}
+
+void Observer::on_wait(const WaitRecord& record) {
+    if (!is_active()) return;
+    std::lock_guard lock(log().mutex);
+    log().kept.waits.push_back({record, innermost_range(), this_thread()});
+}
+
+void Observer::on_memory(std::uint64_t address, std::int64_t bytes, std::int64_t total,
+                         std::int32_t core) {
+    if (!is_active()) return;
+    const std::int64_t now_ns = Timeline::instance().now_ns();
+    std::lock_guard lock(log().mutex);
+    log().kept.memory.push_back({now_ns, address, bytes, total, core, this_thread()});
+}
+
+}  // namespace trnscope::sim

@@ -1,0 +1,172 @@
+"""What one recording of the simulated device holds. All times are virtual, in ns.
+
+Nothing in it comes from a real clock, a process id or an address, so the same script gives the
+same recording. Threads are numbered in the order in which they first appear.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+
+class LaunchKind(IntEnum):
+    """What a launch made the device do; the numbers are those of ``csrc/timeline.h``."""
+
+    KERNEL = 0
+    """An op, executed as a NEFF of its own."""
+    COPY_H2D = 1
+    COPY_D2H = 2
+    COPY_D2D = 3
+    MEMSET = 4
+    GRAPH = 5
+    """A compiled graph, executed as one NEFF."""
+    COLLECTIVE = 6
+
+
+class HostKind(IntEnum):
+    """Whose range a host row is."""
+
+    OP = 0
+    BACKWARD = 1
+    """An op that autograd runs."""
+    ANNOTATION = 2
+    """A range that the program or a part of torch named."""
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """What made the times up."""
+
+    hardware: str
+    """Name of the hardware model: ``trn2``."""
+    version: str
+    instance: str
+    """Type of instance: ``trn2.3xlarge``."""
+    title: str
+    """The chip's full name: ``AWS Trainium2``."""
+    lnc: int = 1
+    """Physical cores that make one logical core, which torch sees as a device."""
+    num_devices: int = 1
+    memory_bytes: int | None = None
+    """HBM of one logical core."""
+
+    @property
+    def model(self) -> str:
+        """As every output shows it: ``trn2 model v1``."""
+        return f"{self.hardware} model v{self.version}"
+
+
+@dataclass(frozen=True)
+class CollectiveInfo:
+    """A collective as torch.distributed names it."""
+
+    name: str
+    """``all_reduce``."""
+    num_elements: int
+    dtype: str
+    group_size: int
+    group_name: str = "0"
+    ranks: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One piece of device work and the host call that enqueued it."""
+
+    sequence_id: int
+    """The runtime's own id, beyond 2**53."""
+    correlation: int
+    """Joins the two rows; unique in a recording."""
+    kind: LaunchKind
+    name: str
+    core: int
+    """Logical core, which is the device's index."""
+    stream: int
+    thread: int
+    host_start_ns: int
+    host_end_ns: int
+    device_start_ns: int
+    device_end_ns: int
+    op: int | None = None
+    """Id of the innermost host row that was open."""
+    num_bytes: int = 0
+    """Bytes that a copy moves or a memset fills."""
+    cache_key: str | None = None
+    """What tells one NEFF from another: the op with its shapes and types."""
+    compile_ns: int = 0
+    """Part of the host's time: the compiler, for a new cache key."""
+    switch_ns: int = 0
+    """Part of the device's time: loading the program, where the core ran another before."""
+    on_cpu: bool = False
+    """Whether the op fell back to the CPU."""
+    collective: CollectiveInfo | None = None
+
+
+@dataclass(frozen=True)
+class HostRow:
+    """One range of a host thread."""
+
+    id: int
+    """Unique in a recording and rising in program order; the rows' External id."""
+    kind: HostKind
+    name: str
+    thread: int
+    start_ns: int
+    end_ns: int
+    sequence_number: int | None = None
+    """Autograd's number, which joins forward and backward."""
+    forward_thread: int | None = None
+    shapes: tuple[tuple[int, ...], ...] | None = None
+    """Of tensor arguments; recorded only when asked for."""
+    dtypes: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class WaitRow:
+    """The host waited for the device."""
+
+    name: str
+    thread: int
+    start_ns: int
+    end_ns: int
+    op: int | None = None
+
+
+@dataclass(frozen=True)
+class MemoryRow:
+    """Memory of a device was allocated (positive) or freed (negative)."""
+
+    time_ns: int
+    thread: int
+    core: int
+    address: int
+    """A number for the allocation, the same at its free; no real address."""
+    num_bytes: int
+    total_allocated: int
+    total_reserved: int
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A stretch of a program in virtual time."""
+
+    simulation: Simulation
+    start_ns: int
+    end_ns: int
+    host: tuple[HostRow, ...] = ()
+    launches: tuple[Launch, ...] = ()
+    waits: tuple[WaitRow, ...] = ()
+    memory: tuple[MemoryRow, ...] = ()
+    thread_names: dict[int, str] = field(default_factory=dict)
+    dropped: dict[int, int] = field(default_factory=dict)
+    """By core: executions that did not fit ``max_events_per_nc``."""
+    rank: int | None = None
+    world_size: int | None = None
+    with_shapes: bool = False
+    with_memory: bool = False
+
+    @property
+    def device_ns(self) -> int:
+        """Durations of all device work added up."""
+        return sum(launch.device_end_ns - launch.device_start_ns for launch in self.launches)

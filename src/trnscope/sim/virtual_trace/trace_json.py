@@ -1,0 +1,294 @@
+"""Writes a recording as a Kineto trace in virtual time: the layout of torch 2.13's own files.
+
+Host rows, runtime rows, driver rows and device work of one launch are joined in both ways that
+readers know: by ``External id`` (op to runtime and device) and by ``correlation`` with an arrow
+``ac2g`` (runtime to device). The header's ``trnscopeSimulation`` says that nothing in the file
+was measured.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from trnscope.sim.virtual_trace import rows
+from trnscope.sim.virtual_trace.recording import (
+    CollectiveInfo,
+    HostKind,
+    HostRow,
+    Launch,
+    LaunchKind,
+    MemoryRow,
+    Recording,
+    WaitRow,
+)
+
+HOST_PROCESS = 1_000_000
+"""Stands for the process id, which would differ between two runs; ranks count up from it."""
+DEVICE_SORT = 5_000_000
+PRIVATEUSE1 = 20
+"""torch's number for the kind of device."""
+CATEGORIES = {
+    LaunchKind.KERNEL: "kernel",
+    LaunchKind.GRAPH: "kernel",
+    LaunchKind.COLLECTIVE: "kernel",
+    LaunchKind.COPY_H2D: "gpu_memcpy",
+    LaunchKind.COPY_D2H: "gpu_memcpy",
+    LaunchKind.COPY_D2D: "gpu_memcpy",
+    LaunchKind.MEMSET: "gpu_memset",
+}
+RUNTIME_CALLS = {
+    LaunchKind.KERNEL: "nrt_execute",
+    LaunchKind.GRAPH: "nrt_execute",
+    LaunchKind.COLLECTIVE: "nrt_cc_schedule",
+    LaunchKind.COPY_H2D: "nrt_tensor_write",
+    LaunchKind.COPY_D2H: "nrt_tensor_read",
+    LaunchKind.COPY_D2D: "nrt_tensor_copy",
+    LaunchKind.MEMSET: "nrt_tensor_memset",
+}
+"""The host call that enqueues each kind of work, by the runtime's own names where it has one."""
+DRIVER_CALL = "kmgr_exec_core"
+"""The dispatch of an execution to its core: a point in time at the end of the runtime's call."""
+COPY_KINDS = {
+    LaunchKind.COPY_H2D: ("HtoD", "Pageable", "Device"),
+    LaunchKind.COPY_D2H: ("DtoH", "Device", "Pageable"),
+    LaunchKind.COPY_D2D: ("DtoD", "Device", "Device"),
+}
+
+
+def write_trace(recording: Recording, path: Path) -> Path:
+    """Write ``path``, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with unfinished.open("w", encoding="utf-8") as file:
+            file.writelines(_document(recording, path.name))
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return path
+
+
+def trace_text(recording: Recording, name: str = "trace.json") -> str:
+    """The whole document."""
+    return "".join(_document(recording, name))
+
+
+def _document(recording: Recording, name: str) -> Iterator[str]:
+    yield "{\n"
+    for key, value in _header(recording).items():
+        yield f"  {json.dumps(key)}: {json.dumps(value)},\n"
+    yield '  "traceEvents": [\n'
+    separator = "  "
+    for row in _rows(recording):
+        yield f"{separator}{row}"
+        separator = ",\n  "
+    yield "\n  ]"
+    if recording.rank is not None:
+        yield f',\n  "distributedInfo": {json.dumps(_distributed(recording))}'
+    yield f',\n  "traceName": {json.dumps(name)}\n}}\n'
+
+
+def _header(recording: Recording) -> dict[str, object]:
+    simulation = recording.simulation
+    flags = {
+        "record_shapes": int(recording.with_shapes),
+        "profile_memory": int(recording.with_memory),
+    }
+    return {
+        "schemaVersion": 1,
+        "deviceProperties": [
+            _device_properties(recording, index) for index in range(simulation.num_devices)
+        ],
+        "trnscopeSimulation": {
+            "clock": "virtual",
+            "hardware": simulation.hardware,
+            "version": simulation.version,
+            "model": simulation.model,
+            "instance": simulation.instance,
+            "lnc": simulation.lnc,
+            "dropped_events": {str(core): count for core, count in recording.dropped.items()},
+        },
+        **{key: 1 for key, wanted in flags.items() if wanted},
+        "displayTimeUnit": "ms",
+        "baseTimeNanoseconds": 0,
+    }
+
+
+def _device_properties(recording: Recording, index: int) -> dict[str, object]:
+    simulation = recording.simulation
+    found: dict[str, object] = {
+        "id": index,
+        "name": simulation.title,
+        "simulated": True,
+    }
+    if simulation.memory_bytes is not None:
+        found["totalGlobalMem"] = simulation.memory_bytes
+    return found
+
+
+def _distributed(recording: Recording) -> dict[str, object]:
+    return {"backend": "neuron", "rank": recording.rank, "world_size": recording.world_size}
+
+
+def _rows(recording: Recording) -> Iterator[str]:
+    process = HOST_PROCESS + (recording.rank or 0)
+    yield from _names(recording, process)
+    for host in recording.host:
+        yield _host_row(host, process)
+    for launch in recording.launches:
+        yield from _launch_rows(launch, process)
+    for wait in recording.waits:
+        yield _wait_row(wait, process)
+    for memory in recording.memory:
+        yield from _memory_rows(memory, process)
+    yield rows.complete(
+        "Trace",
+        "PyTorch Profiler (0)",
+        ("Spans", "PyTorch Profiler"),
+        recording.start_ns,
+        recording.end_ns,
+        {"Op count": len(recording.host), "clock": "virtual"},
+    )
+
+
+def _names(recording: Recording, process: int) -> Iterator[str]:
+    yield rows.metadata("process_name", (process, 0), "python")
+    yield rows.metadata("process_labels", (process, 0), "CPU (virtual time)")
+    yield rows.metadata("process_sort_index", (process, 0), process)
+    for thread, name in sorted(_threads(recording).items()):
+        yield rows.metadata("thread_name", (process, process + thread), name)
+    label = f"{recording.simulation.title}, simulated ({recording.simulation.model})"
+    for core in range(recording.simulation.num_devices):
+        yield rows.metadata("process_name", (core, 0), label)
+        yield rows.metadata("process_labels", (core, 0), f"NEURON {core}")
+        yield rows.metadata("process_sort_index", (core, 0), DEVICE_SORT + core)
+    for core, stream in sorted({(launch.core, launch.stream) for launch in recording.launches}):
+        yield rows.metadata("thread_name", (core, stream), f"stream {stream}")
+
+
+def _threads(recording: Recording) -> dict[int, str]:
+    seen = {row.thread for row in (*recording.host, *recording.launches, *recording.waits)}
+    return {
+        thread: recording.thread_names.get(thread, "main" if thread == 0 else f"thread {thread}")
+        for thread in seen
+    }
+
+
+def _host_row(row: HostRow, process: int) -> str:
+    args: dict[str, object] = {"External id": row.id, "Record function id": 0}
+    if row.sequence_number is not None:
+        args["Sequence number"] = row.sequence_number
+        args["Fwd thread id"] = row.forward_thread or 0
+    if row.shapes is not None:
+        args["Input Dims"] = [list(shape) for shape in row.shapes]
+        args["Input type"] = list(row.dtypes or ())
+    category = "user_annotation" if row.kind is HostKind.ANNOTATION else "cpu_op"
+    place = (process, process + row.thread)
+    return rows.complete(category, row.name, place, row.start_ns, row.end_ns, args)
+
+
+def _launch_rows(launch: Launch, process: int) -> Iterator[str]:
+    host = (process, process + launch.thread)
+    device = (launch.core, launch.stream)
+    ids: dict[str, object] = {"correlation": launch.correlation}
+    linked: dict[str, object] = {} if launch.op is None else {"External id": launch.op}
+    span = (launch.device_start_ns, launch.device_end_ns)
+    yield rows.complete(
+        "privateuse1_runtime",
+        RUNTIME_CALLS[launch.kind],
+        host,
+        launch.host_start_ns,
+        launch.host_end_ns,
+        {**ids, **linked, **_runtime_args(launch)},
+    )
+    yield rows.flow("s", launch.correlation, host, launch.host_start_ns)
+    if launch.kind not in COPY_KINDS:
+        at = launch.host_end_ns
+        yield rows.complete(
+            "privateuse1_driver", DRIVER_CALL, host, at, at, _driver_args(launch)
+        )
+    yield rows.complete(
+        CATEGORIES[launch.kind],
+        launch.name,
+        device,
+        *span,
+        {"device": launch.core, "stream": launch.stream, **ids, **linked, **_work_args(launch)},
+    )
+    yield rows.flow("f", launch.correlation, device, launch.device_start_ns)
+
+
+def _runtime_args(launch: Launch) -> dict[str, object]:
+    args: dict[str, object] = {"nrt_sequence_id": str(launch.sequence_id)}
+    if launch.compile_ns:
+        args["compile_ns"] = launch.compile_ns
+    if launch.on_cpu:
+        args["cpu_fallback"] = True
+    return args
+
+
+def _driver_args(launch: Launch) -> dict[str, object]:
+    """Ids as text: they are beyond what a reader that knows only floats can hold.
+
+    No ``correlation``: the launch of the work is the runtime's call.
+    """
+    args: dict[str, object] = {
+        "device": launch.core,
+        "framework_stream_id": launch.stream,
+        "nrt_sequence_id": str(launch.sequence_id),
+        "flow_id": str(launch.sequence_id),
+    }
+    if launch.op is not None:
+        args["External id"] = launch.op
+    if launch.cache_key is not None:
+        args["neff_cache_key"] = launch.cache_key
+    return args
+
+
+def _work_args(launch: Launch) -> dict[str, object]:
+    args: dict[str, object] = {"nrt_sequence_id": str(launch.sequence_id)}
+    if launch.kind in COPY_KINDS:
+        kind, source, target = COPY_KINDS[launch.kind]
+        args.update(bytes=launch.num_bytes, kind=kind, src=source, dst=target)
+    elif launch.kind is LaunchKind.MEMSET:
+        args.update(bytes=launch.num_bytes)
+    if launch.collective is not None:
+        args.update(_collective_args(launch.collective))
+    return args
+
+
+def _collective_args(collective: CollectiveInfo) -> dict[str, object]:
+    return {
+        "Collective name": collective.name,
+        "In msg nelems": collective.num_elements,
+        "Out msg nelems": collective.num_elements,
+        "Group size": collective.group_size,
+        "dtype": collective.dtype,
+        "Process Group Name": collective.group_name,
+        "Process Group Ranks": str(list(collective.ranks)),
+    }
+
+
+def _wait_row(wait: WaitRow, process: int) -> str:
+    args = {} if wait.op is None else {"External id": wait.op}
+    place = (process, process + wait.thread)
+    return rows.complete(
+        "privateuse1_runtime", wait.name, place, wait.start_ns, wait.end_ns, args
+    )
+
+
+def _memory_rows(memory: MemoryRow, process: int) -> Iterator[str]:
+    args = {
+        "Addr": memory.address,
+        "Bytes": memory.num_bytes,
+        "Device Type": PRIVATEUSE1,
+        "Device Id": memory.core,
+        "Total Allocated": memory.total_allocated,
+        "Total Reserved": memory.total_reserved,
+    }
+    yield rows.instant("[memory]", (process, process + memory.thread), memory.time_ns, args)
+    name = f"NEURON {memory.core} HBM"
+    values = {"allocated bytes": memory.total_allocated}
+    yield rows.counter(name, f"NEURON {memory.core} Counters", memory.time_ns, values)
