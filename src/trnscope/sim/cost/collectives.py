@@ -1,0 +1,103 @@
+"""Time of a collective: latency + bytes / bandwidth, by number of ranks and size.
+
+Three latencies exist and are kept apart: in a graph, back to back; the runtime's barrier that every
+execution of a graph with a world collective pays once; and the launch, which is the host's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log2
+
+from trnscope.hardware.neuroncore import Instance, Numbers, read_neuron_file
+from trnscope.sim.signature import CollectiveSpec
+
+ALL_REDUCE_SHARE = {
+    "all_reduce": 1.0,
+    "all_gather": 0.5,
+    "reduce_scatter": 0.5,
+    "all_to_all": 0.5,
+    "broadcast": 0.5,
+    "reduce": 0.5,
+    "send": 0.5,
+    "recv": 0.5,
+}
+"""Bytes on the wire relative to an all-reduce, which is a reduce-scatter and an all-gather."""
+
+
+@dataclass(frozen=True)
+class Regime:
+    """Up to ``max_bytes`` (0: no limit)."""
+
+    max_bytes: int
+    latency_ns: float
+    bytes_per_ns: float
+
+    def time(self, num_bytes: float) -> float:
+        """The law itself."""
+        return self.latency_ns + num_bytes / self.bytes_per_ns
+
+
+class CollectiveModel:
+    """Times of collectives on one instance type."""
+
+    def __init__(self, instance: Instance) -> None:
+        tables = read_neuron_file("collectives")
+        self.instance = instance
+        self.numbers = Numbers(tables, "collectives.toml")
+        self.laws = {
+            int(row["ranks"]): tuple(
+                Regime(int(r["max_bytes"]), float(r["latency_ns"]), float(r["bytes_per_ns"]))
+                for r in row["regimes"]
+            )
+            for row in tables["in_graph"]
+        }
+
+    def in_graph_ns(self, spec: CollectiveSpec) -> float:
+        """The collective itself, barrier and launch not counted."""
+        if spec.num_ranks <= 1:
+            return 0.0
+        size = spec.num_bytes * ALL_REDUCE_SHARE[spec.kind]
+        if spec.num_ranks > self.instance.num_logical_cores:
+            return self._between_nodes(size)
+        known = sorted(self.laws)
+        below = max((n for n in known if n <= spec.num_ranks), default=known[0])
+        above = min((n for n in known if n >= spec.num_ranks), default=known[-1])
+        low, high = self._law(below, size), self._law(above, size)
+        if below == above:
+            return low
+        share = log2(spec.num_ranks / below) / log2(above / below)
+        return low + (high - low) * share
+
+    def barrier_ns(self, num_ranks: int, *, hardware: bool = False) -> float:
+        """What an execution of a graph with a collective pays before it starts."""
+        chips = num_ranks * self.instance.lnc / self.instance.core.cores_per_chip
+        if num_ranks <= 1:
+            return 0.0
+        generation = "trn1" if self.instance.core.generation == "NCv2" else "trn2"
+        section = f"barrier.{generation}"
+        pair = self.numbers.get("pair", "barrier_ns")
+        if num_ranks <= 2 or chips < 1:
+            return pair
+        base, slope = (self._barrier(section, key) for key in ("base_ns", "per_doubling_ns"))
+        factor = self._barrier(section, "hardware_factor") if hardware else 1.0
+        return max(pair, (base + slope * log2(chips)) * factor)
+
+    def _barrier(self, section: str, key: str) -> float:
+        table, name = section.split(".")
+        return float(self.numbers.tables[table][name][key]["value"])
+
+    def _law(self, ranks: int, size: float) -> float:
+        for regime in self.laws[ranks]:
+            if not regime.max_bytes or size <= regime.max_bytes:
+                return regime.time(size)
+        return self.laws[ranks][-1].time(size)
+
+    def _between_nodes(self, size: float) -> float:
+        get = self.numbers.get
+        small = get("inter_node", "small_bytes")
+        base = get("inter_node", "small_base_ns")
+        large = get("inter_node", "large_base_ns")
+        if size >= small:
+            return large + size / get("inter_node", "large_bytes_per_ns")
+        return base + (large - base) * size / small

@@ -1,0 +1,72 @@
+"""What the host and the runtime spend around an execution: constants of ``neuron/runtime.toml``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from trnscope.hardware.neuroncore import Numbers, read_neuron_file
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """Host-side constants; all times simulated."""
+
+    version: str
+    eager_dispatch_ns: int
+    """The host's time for an eager op."""
+    eager_queue_depth: int
+    """Executions that eager mode lets wait on a core: the host waits for the end of the one that
+    many launches before."""
+    graph_launch_ns: int
+    """The host's time for a compiled graph."""
+    launch_latency_ns: int
+    """From the end of the launch to the start on an idle core."""
+    neff_fixed_ns: int
+    """On the device, in every execution."""
+    neff_switch_ns: int
+    """On the device, when another NEFF ran before."""
+    sync_ns: int
+    """The host's time to notice that a core is done."""
+    max_queue_depth: int
+    """Executions that may wait on a core at all."""
+    copy_fixed_ns: int
+    h2d_bytes_per_ns: float
+    h2d_large_bytes_per_ns: float
+    d2h_bytes_per_ns: float
+    d2h_large_bytes_per_ns: float
+    staging_bytes: int
+    """Copies beyond it run at the large rate."""
+    compile_base_ns: int
+    compile_per_node_ns: int
+    compile_eager_ns: int
+    fallback_dispatch_ns: int
+    fallback_bytes_per_ns: float
+
+
+def load_runtime() -> Runtime:
+    """The constants as they stand in the data file."""
+    tables = read_neuron_file("runtime")
+    numbers = Numbers(tables, "runtime.toml")
+    whole, real = numbers.whole, numbers.get
+    return Runtime(
+        version=str(tables["version"]),
+        eager_dispatch_ns=whole("eager", "dispatch_ns"),
+        eager_queue_depth=whole("eager", "queue_depth"),
+        graph_launch_ns=whole("launch", "graph_ns"),
+        launch_latency_ns=whole("launch", "latency_ns"),
+        neff_fixed_ns=whole("launch", "neff_fixed_ns"),
+        neff_switch_ns=whole("launch", "neff_switch_ns"),
+        sync_ns=whole("launch", "sync_ns"),
+        max_queue_depth=whole("launch", "max_queue_depth"),
+        copy_fixed_ns=whole("copy", "fixed_ns"),
+        h2d_bytes_per_ns=real("copy", "h2d_bytes_per_ns"),
+        h2d_large_bytes_per_ns=real("copy", "h2d_large_bytes_per_ns"),
+        d2h_bytes_per_ns=real("copy", "d2h_bytes_per_ns"),
+        d2h_large_bytes_per_ns=real("copy", "d2h_large_bytes_per_ns"),
+        staging_bytes=whole("copy", "staging_bytes"),
+        compile_base_ns=whole("compile", "base_ns"),
+        compile_per_node_ns=whole("compile", "per_node_ns"),
+        compile_eager_ns=whole("compile", "eager_ns"),
+        fallback_dispatch_ns=whole("fallback", "dispatch_ns"),
+        fallback_bytes_per_ns=real("fallback", "host_bytes_per_ns"),
+    )

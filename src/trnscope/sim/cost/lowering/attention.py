@@ -1,0 +1,63 @@
+"""Scaled dot product attention as one op: tiles of scores stay on the chip."""
+
+from __future__ import annotations
+
+from math import prod
+
+from trnscope.sim.cost.lowering.work import (
+    AttentionStage,
+    Lowered,
+    attribute,
+    reads,
+    writes,
+)
+from trnscope.sim.signature import OpSignature, TensorSpec
+
+FORWARD = (
+    "scaled_dot_product_attention",
+    "_scaled_dot_product_attention_math",
+    "_scaled_dot_product_attention_math_for_mps",
+    "_scaled_dot_product_flash_attention",
+    "_scaled_dot_product_flash_attention_for_cpu",
+    "_scaled_dot_product_efficient_attention",
+    "_scaled_dot_product_cudnn_attention",
+    "_scaled_dot_product_fused_attention_overrideable",
+    "_flash_attention_forward",
+    "_efficient_attention_forward",
+)
+BACKWARD = (
+    "_scaled_dot_product_flash_attention_backward",
+    "_scaled_dot_product_flash_attention_for_cpu_backward",
+    "_scaled_dot_product_efficient_attention_backward",
+    "_scaled_dot_product_cudnn_attention_backward",
+    "_scaled_dot_product_fused_attention_overrideable_backward",
+    "_flash_attention_backward",
+    "_efficient_attention_backward",
+)
+NAMES = frozenset([*FORWARD, *BACKWARD])
+
+
+def lower(op: OpSignature, name: str) -> Lowered:
+    """One stage; the backward reads the gradient first."""
+    backward = name in BACKWARD
+    query, key, value = _operands(op, 1 if backward else 0)
+    stage = AttentionStage(
+        batch=prod(query.shape[:-2]),
+        query=query.shape[-2],
+        key=key.shape[-2],
+        head=query.shape[-1],
+        value_head=value.shape[-1],
+        dtype=query.dtype,
+        causal=bool(attribute(op, "is_causal", False)),
+        loads=reads(op),
+        stores=writes(op),
+        products=5 if backward else 2,
+    )
+    return Lowered((stage,))
+
+
+def _operands(op: OpSignature, first: int) -> tuple[TensorSpec, TensorSpec, TensorSpec]:
+    query, key, value = (op.inputs[first + i] for i in range(3))
+    if query is None or key is None or value is None:
+        raise ValueError(f"{op.name}: query, key and value are needed")
+    return query, key, value

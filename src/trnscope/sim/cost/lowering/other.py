@@ -1,0 +1,129 @@
+"""Optimizer steps, random numbers, sorting, and the generic lowering of ops without an own one."""
+
+from __future__ import annotations
+
+from trnscope.sim.cost.lowering.work import (
+    INTERNAL,
+    Access,
+    Lowered,
+    Pass,
+    RowStage,
+    numel,
+    reads,
+    widest,
+    writes,
+)
+from trnscope.sim.cost.program import Engine, item_bytes
+from trnscope.sim.signature import OpSignature
+
+TT = ("TENSOR_TENSOR", "vector")
+TS = ("TENSOR_SCALAR", "vector")
+STT = ("SCALAR_TENSOR_TENSOR", "vector")
+ACT = ("ACTIVATE", "scalar")
+REC = ("RECIPROCAL", "vector")
+RANDOM = ("RAND", "gpsimd")
+
+OPTIMIZERS: dict[str, tuple[tuple[str, str], ...]] = {
+    "_fused_adam": (ACT, STT, STT, ACT, ACT, REC, TT, STT),
+    "_fused_adamw": (TS, ACT, STT, STT, ACT, ACT, REC, TT, STT),
+    "_fused_sgd": (STT, STT),
+    "_fused_adagrad": (STT, ACT, REC, STT),
+}
+RANDOMS: dict[str, tuple[tuple[str, str], ...]] = {
+    "rand": (RANDOM,),
+    "randn": (RANDOM, ACT, ACT),
+    "randint": (RANDOM, TS),
+    "uniform": (RANDOM, TS),
+    "normal": (RANDOM, ACT, ACT),
+    "rand_like": (RANDOM,),
+    "randn_like": (RANDOM, ACT, ACT),
+    "randint_like": (RANDOM, TS),
+    "bernoulli": (RANDOM, TS),
+    "exponential": (RANDOM, ACT),
+    "random": (RANDOM, TS),
+    "native_dropout": (RANDOM, TS, TT),
+    "dropout": (RANDOM, TS, TT),
+    "_fused_dropout": (RANDOM, TS, TT),
+    "multinomial": (RANDOM, ACT, TT, ("MAX8", "vector")),
+    "randperm": (RANDOM, ("MAX8", "vector")),
+    "trunc_normal": (RANDOM, ACT, ACT, TS),
+}
+SORTS = ("sort", "argsort", "topk", "kthvalue", "msort")
+FOREACH = "_foreach_"
+NAMES = frozenset([*OPTIMIZERS, *RANDOMS, *SORTS])
+
+
+def rows(op: OpSignature, passes: tuple[tuple[str, Engine, float | None], ...]) -> Lowered:
+    """Passes over the largest tensor, everything read and written."""
+    specs = [spec for spec in (*op.inputs, *op.outputs) if spec is not None]
+    elements = max((numel(spec) for spec in specs), default=1)
+    dtype = widest(op)
+    stage = RowStage(
+        elements,
+        dtype,
+        tuple(Pass(o, e, elements, dtype, cycles) for o, e, cycles in passes),
+        reads(op, elements),
+        writes(op),
+    )
+    return Lowered((stage,))
+
+
+def lower(op: OpSignature, name: str) -> Lowered:
+    """Random numbers, sorting and fused optimizers."""
+    if name in SORTS:
+        return _sort(op, name)
+    if name in OPTIMIZERS:
+        return _lists(op, OPTIMIZERS[name])
+    passes = tuple((o, e, None) for o, e in RANDOMS[name])
+    return rows(op, passes)  # type: ignore[arg-type]
+
+
+def _sort(op: OpSignature, name: str) -> Lowered:
+    """Eight maxima a pass of the Vector engine; a full sort needs a pass for every eight."""
+    source = op.inputs[0]
+    length = source.shape[-1] if source is not None and source.shape else 1
+    kept = (
+        op.outputs[0].shape[-1] if name == "topk" and op.outputs and op.outputs[0].shape else length
+    )
+    rounds = -(-kept // 8)
+    return rows(op, (("MAX8", "vector", float(rounds)), ("FIND_INDEX8", "vector", float(rounds))))
+
+
+def _lists(op: OpSignature, passes: tuple[tuple[str, str], ...]) -> Lowered:
+    """A fused optimizer over lists: parameters, gradients and one list for each state."""
+    lists = 4 if "adam" in op.name else 3
+    return _over_lists(op, passes, lists, written=lists - 1)
+
+
+def foreach(op: OpSignature, passes: tuple[tuple[str, str], ...]) -> Lowered:
+    """An op over lists of tensors, one execution for all of them."""
+    elements = sum(numel(spec) for spec in op.inputs if spec is not None)
+    one_list = sum(numel(spec) for spec in op.outputs) or elements // (1 if _unary(op) else 2)
+    return _over_lists(op, passes, max(1, round(elements / max(1, one_list))), written=1)
+
+
+def _unary(op: OpSignature) -> bool:
+    """A list with a scalar, by the number of tensors: an odd one cannot be two equal lists."""
+    return len(op.inputs) % 2 == 1 or any(name == "scalar" for name, _ in op.attributes)
+
+
+def _over_lists(
+    op: OpSignature, passes: tuple[tuple[str, str], ...], lists: int, written: int
+) -> Lowered:
+    total = sum(numel(spec) for spec in op.inputs if spec is not None)
+    elements = max(1, total // max(1, lists))
+    dtype = widest(op)
+    work = tuple(Pass(o, e, elements, dtype) for o, e in passes)  # type: ignore[arg-type]
+    stores = writes(op)
+    if not stores:
+        size = elements * item_bytes(dtype)
+        stores = tuple(Access(INTERNAL, size, size) for _ in range(written))
+    return Lowered((RowStage(elements, dtype, work, reads(op), stores),))
+
+
+def generic(op: OpSignature) -> Lowered:
+    """No own lowering: every input is read, every output written, one pass of the Vector engine."""
+    lowered = rows(op, (("TENSOR_TENSOR", "vector", None),))
+    return Lowered(
+        lowered.stages, notes=(f"{op.name}: costed by its bytes, no lowering of its own",)
+    )

@@ -1,0 +1,74 @@
+"""Reductions: sums, means, extrema, norms and scans along dimensions.
+
+A reduction along the free axis is one ``TENSOR_REDUCE``. Along the partitions it is a product with
+a vector of ones on the matrix engine; the tiling places the reduced axis on the free axis, so one
+pass over the elements covers both but for a full reduction of few rows.
+"""
+
+from __future__ import annotations
+
+from trnscope.sim.cost.lowering.work import Lowered, Pass, RowStage, numel, reads, widest, writes
+from trnscope.sim.signature import OpSignature
+
+RED = ("TENSOR_REDUCE", "vector")
+ACTR = ("ACTIVATE_REDUCE", "scalar")
+TT = ("TENSOR_TENSOR", "vector")
+TS = ("TENSOR_SCALAR", "vector")
+ACT = ("ACTIVATE", "scalar")
+SCAN = ("TENSOR_TENSOR_SCAN", "vector")
+PASSES: dict[str, tuple[tuple[str, str], ...]] = {
+    "sum": (RED,),
+    "nansum": (TS, RED),
+    "mean": (RED,),
+    "amax": (RED,),
+    "amin": (RED,),
+    "max": (RED, ("FIND_INDEX8", "vector")),
+    "min": (RED, ("FIND_INDEX8", "vector")),
+    "argmax": (("MAX8", "vector"), ("FIND_INDEX8", "vector")),
+    "argmin": (("MAX8", "vector"), ("FIND_INDEX8", "vector")),
+    "any": (RED,),
+    "all": (RED,),
+    "prod": (RED,),
+    "norm": (ACTR,),
+    "linalg_vector_norm": (ACTR,),
+    "var": (("BN_STATS", "vector"),),
+    "std": (("BN_STATS", "vector"),),
+    "var_mean": (("BN_STATS", "vector"),),
+    "std_mean": (("BN_STATS", "vector"),),
+    "logsumexp": (RED, ACTR),
+    "cumsum": (SCAN,),
+    "cumprod": (SCAN,),
+    "cummax": (SCAN,),
+    "cummin": (SCAN,),
+    "logcumsumexp": (ACT, SCAN, ACT),
+    "count_nonzero": (TS, RED),
+    "sum_to_size": (RED,),
+    "aminmax": (RED, RED),
+    "dist": (TT, ACTR),
+    "_amp_foreach_non_finite_check_and_unscale": (TS, RED),
+    "_amp_update_scale": (TS,),
+    "equal": (TT, RED),
+    "trace": (RED,),
+    "median": (("MAX8", "vector"), ("FIND_INDEX8", "vector")),
+    "avg_pool2d": (RED,),
+    "max_pool2d": (RED,),
+    "max_pool2d_with_indices": (RED, ("FIND_INDEX8", "vector")),
+    "adaptive_avg_pool2d": (RED,),
+    "_adaptive_avg_pool2d": (RED,),
+    "avg_pool2d_backward": (TS,),
+    "_adaptive_avg_pool2d_backward": (TS,),
+    "max_pool2d_with_indices_backward": (("IOTA", "gpsimd"), TT),
+}
+NAMES = frozenset(PASSES)
+
+
+def lower(op: OpSignature, name: str) -> Lowered:
+    """Passes over the elements that are read (or written, where there are more of them)."""
+    specs = [spec for spec in (*op.inputs, *op.outputs) if spec is not None]
+    elements = max((numel(spec) for spec in specs), default=1)
+    dtype = widest(op)
+    passes = tuple(
+        Pass(opcode, engine, elements, dtype)  # type: ignore[arg-type]
+        for opcode, engine in PASSES[name]
+    )
+    return Lowered((RowStage(elements, dtype, passes, reads(op, elements), writes(op)),))

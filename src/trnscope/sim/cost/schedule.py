@@ -1,0 +1,375 @@
+"""When each instruction and transfer of a program runs.
+
+Every engine takes its instructions in program order; DMA transfers share the core's engines and
+fill idle gaps. An instruction starts when its engine is free, what it reads is written, and the
+buffer it writes is no longer read. Loops are followed until they repeat themselves and then
+advanced in one step: in the steady state every clock of the machine moves by a fixed amount an
+iteration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from trnscope.hardware.neuroncore import NeuronCore
+from trnscope.sim.cost.dma import DmaModel
+from trnscope.sim.cost.engines import EngineModel
+from trnscope.sim.cost.program import DmaTransfer, Instruction, Loop, Program
+
+ENGINES = ("tensor", "vector", "scalar", "gpsimd", "sync", "dma")
+DMA = ENGINES.index("dma")
+MAX_GAPS = 6
+MAX_PERIOD = 4
+MAX_FOLLOWED = 20
+"""Iterations of a loop that are followed before it is advanced by its average."""
+THROTTLE_WINDOW_NS = 3000.0
+
+
+@dataclass(frozen=True)
+class Execution:
+    """One instruction or transfer in time."""
+
+    step: Instruction | DmaTransfer
+    start_ns: int
+    duration_ns: int
+    engine: str
+    """An engine's name, or ``dma``."""
+    queue: str | None = None
+    """The DMA queue."""
+
+
+@dataclass(frozen=True)
+class MemoryUse:
+    """Bytes in use on the chip from a time on."""
+
+    time_ns: int
+    sbuf_bytes: int
+    psum_bytes: int
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A program's course on one physical core."""
+
+    total_ns: int
+    engine_ns: dict[str, int]
+    """Busy time by engine."""
+    executions: tuple[Execution, ...]
+    """In order of issue; loops may be cut, see ``complete``."""
+    complete: bool
+    """Every instruction is in ``executions``."""
+    memory: tuple[MemoryUse, ...] = field(default=())
+
+
+@dataclass(frozen=True)
+class _Leaf:
+    """A step with its times worked out."""
+
+    step: Instruction | DmaTransfer
+    engine: int
+    busy_ns: float
+    result_ns: float
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class _LoopNode:
+    body: tuple[_Leaf | _LoopNode, ...]
+    count: int
+
+
+class _Slots:
+    """The buffers of a tile: when each holds its content, who wrote it, and when it is free."""
+
+    __slots__ = ("current", "ready", "released", "writer")
+
+    def __init__(self, buffers: int) -> None:
+        self.current = 0
+        self.ready = [0.0] * buffers
+        self.released = [0.0] * buffers
+        self.writer = -1
+
+
+class Scheduler:
+    """Schedules programs on one core."""
+
+    def __init__(self, core: NeuronCore, *, throttle: bool = False) -> None:
+        self.core = core
+        self.engine_model = EngineModel(core)
+        self.dma_model = DmaModel(core)
+        self.throttle = throttle
+
+    def run(self, program: Program, max_executions: int = 0) -> Schedule:
+        """The schedule, with up to ``max_executions`` single executions listed."""
+        names = {tile.name: number for number, tile in enumerate(program.tiles)}
+        nodes = self._nodes(program.steps, names)
+        machine = _Machine(self.core, program, self.throttle, max_executions)
+        machine.follow(nodes)
+        return machine.schedule()
+
+    def _nodes(
+        self, steps: Sequence[Instruction | DmaTransfer | Loop], names: dict[str, int]
+    ) -> tuple[_Leaf | _LoopNode, ...]:
+        return tuple(
+            _LoopNode(self._nodes(step.body, names), step.count)
+            if isinstance(step, Loop)
+            else self._leaf(step, names)
+            for step in steps
+        )
+
+    def _leaf(self, step: Instruction | DmaTransfer, names: dict[str, int]) -> _Leaf:
+        reads = tuple(names[name] for name in step.reads)
+        writes = tuple(names[name] for name in step.writes)
+        if isinstance(step, DmaTransfer):
+            dma = self.dma_model.time(step)
+            extra = dma.busy_ns * (step.repeat - 1)
+            return _Leaf(step, DMA, dma.busy_ns + extra, dma.data_ns + extra, reads, writes)
+        time = self.engine_model.time(step)
+        extra = time.busy_ns * (step.repeat - 1)
+        engine = ENGINES.index(step.engine)
+        return _Leaf(step, engine, time.busy_ns + extra, time.result_ns + extra, reads, writes)
+
+
+class _Machine:
+    """The clocks of a core while a program is followed."""
+
+    def __init__(
+        self, core: NeuronCore, program: Program, throttle: bool, max_executions: int
+    ) -> None:
+        self.core = core
+        self.program = program
+        self.throttle = throttle
+        self.room = max_executions
+        self.free = [0.0] * len(ENGINES)
+        self.busy = [0.0] * len(ENGINES)
+        self.active_until = [0.0] * len(ENGINES)
+        self.end = 0.0
+        self.gaps: list[tuple[float, float]] = []
+        self.tiles = [_Slots(tile.buffers) for tile in program.tiles]
+        self.executions: list[Execution] = []
+        self.cut = max_executions == 0
+        self.pe_load = 1.0
+
+    def schedule(self) -> Schedule:
+        busy = {name: round(ns) for name, ns in zip(ENGINES, self.busy, strict=True) if ns}
+        executions = tuple(self.executions)
+        memory = memory_use(self.program, executions)
+        return Schedule(round(self.end), busy, executions, not self.cut, memory)
+
+    def follow(self, nodes: Sequence[_Leaf | _LoopNode]) -> None:
+        for node in nodes:
+            if isinstance(node, _LoopNode):
+                self._loop(node)
+            elif node.engine == DMA:
+                self._transfer(node)
+            else:
+                self._instruction(node)
+
+    def _loop(self, loop: _LoopNode) -> None:
+        history: list[list[float]] = []
+        done = 0
+        while done < loop.count:
+            self.follow(loop.body)
+            done += 1
+            if self.room > 0 or loop.count <= 3:
+                continue
+            history.append(self._clocks())
+            left = loop.count - done
+            period = _period(history, len(history) >= MAX_FOLLOWED)
+            if period and left >= period:
+                times = left // period
+                self._advance(history[-1], history[-1 - period], times)
+                self.cut = True
+                done += times * period
+                history.clear()
+
+    def _instruction(self, leaf: _Leaf) -> None:
+        engine = leaf.engine
+        start = self.free[engine]
+        if self.core.shares_port and engine in (1, 3):
+            start = max(start, self.free[1], self.free[3])
+        start = self._after_tiles(leaf, start, 0.0)
+        busy, result = leaf.busy_ns, leaf.result_ns
+        if self.throttle and engine == 0:
+            busy, result = self._throttled(start, busy, result)
+        self.free[engine] = start + busy
+        self._count(engine, start, result)
+        self._write(leaf, start + result, engine)
+        self._note(leaf, start, result)
+
+    def _throttled(self, start: float, busy: float, result: float) -> tuple[float, float]:
+        """Half the rate for the part of a burst that follows a quiet window."""
+        idle = start - self.free[0]
+        keep = max(0.0, 1 - idle / THROTTLE_WINDOW_NS)
+        self.pe_load *= keep
+        slow = 0.0
+        if self.pe_load < 0.5:
+            slow = min(busy, THROTTLE_WINDOW_NS)
+        self.pe_load = min(1.0, self.pe_load + busy / THROTTLE_WINDOW_NS)
+        added = slow * (1 / self.core.tensor.throttled_rate - 1)
+        return busy + added, result + added
+
+    def _transfer(self, leaf: _Leaf) -> None:
+        dma = self.core.dma
+        ready = self._after_tiles(leaf, 0.0, dma.engine_to_trigger_ns)
+        ready = max(ready, dma.trigger_ns)
+        start = self._claim(ready, leaf.busy_ns)
+        end = max(start + leaf.result_ns, self.free[DMA] if leaf.busy_ns == 0 else 0.0)
+        self.busy[DMA] += leaf.busy_ns
+        done = end + dma.completion_ns
+        self.end = max(self.end, done)
+        self._write(leaf, done + dma.done_to_engine_ns, DMA)
+        self._note(leaf, start, leaf.result_ns)
+
+    def _claim(self, ready: float, needed: float) -> float:
+        """Time on the DMA engines: the first idle gap that is long enough, or the end."""
+        for number, (begin, finish) in enumerate(self.gaps):
+            start = max(begin, ready)
+            if finish - start >= needed:
+                left = [(begin, start)] if start > begin else []
+                right = [(start + needed, finish)] if finish > start + needed else []
+                self.gaps[number : number + 1] = left + right
+                return start
+        start = max(self.free[DMA], ready)
+        if start > self.free[DMA]:
+            self.gaps.append((self.free[DMA], start))
+            del self.gaps[:-MAX_GAPS]
+        self.free[DMA] = start + needed
+        return start
+
+    def _after_tiles(self, leaf: _Leaf, start: float, delay: float) -> float:
+        """The earliest start by what is read and what is overwritten."""
+        for number in leaf.reads:
+            tile = self.tiles[number]
+            ready = tile.ready[tile.current]
+            if tile.writer != DMA:
+                ready += delay
+            start = max(start, ready)
+        for number in leaf.writes:
+            tile = self.tiles[number]
+            start = max(start, tile.released[(tile.current + 1) % len(tile.ready)])
+        return start
+
+    def _write(self, leaf: _Leaf, end: float, engine: int) -> None:
+        for number in leaf.reads:
+            tile = self.tiles[number]
+            tile.released[tile.current] = max(tile.released[tile.current], end)
+        for number in leaf.writes:
+            tile = self.tiles[number]
+            tile.current = (tile.current + 1) % len(tile.ready)
+            tile.ready[tile.current] = end
+            tile.released[tile.current] = end
+            tile.writer = engine
+
+    def _count(self, engine: int, start: float, duration: float) -> None:
+        until = self.active_until[engine]
+        finish = start + duration
+        if finish > until:
+            self.busy[engine] += finish - max(start, until)
+            self.active_until[engine] = finish
+        self.end = max(self.end, finish)
+
+    def _note(self, leaf: _Leaf, start: float, duration: float) -> None:
+        if self.room <= 0:
+            self.cut = True
+            return
+        step = leaf.step
+        self.room -= 1
+        begin = round(start)
+        self.executions.append(
+            Execution(
+                step,
+                begin,
+                round(start + duration) - begin,
+                ENGINES[leaf.engine],
+                step.queue if isinstance(step, DmaTransfer) else None,
+            )
+        )
+
+    def _clocks(self) -> list[float]:
+        """Every clock in an order that does not depend on which buffer is current."""
+        clocks = [*self.free, *self.busy, *self.active_until, self.end]
+        for tile in self.tiles:
+            turn = tile.current + 1
+            clocks += tile.ready[turn:] + tile.ready[:turn]
+            clocks += tile.released[turn:] + tile.released[:turn]
+        for begin, finish in self.gaps:
+            clocks.append(begin)
+            clocks.append(finish)
+        return clocks
+
+    def _advance(self, now: list[float], before: list[float], times: int) -> None:
+        """Move every clock on by ``times`` periods."""
+        moved = iter([a + (a - b) * times for a, b in zip(now, before, strict=True)])
+        for clocks in (self.free, self.busy, self.active_until):
+            clocks[:] = [next(moved) for _ in clocks]
+        self.end = next(moved)
+        for tile in self.tiles:
+            turn = tile.current + 1
+            for clocks in (tile.ready, tile.released):
+                rotated = [next(moved) for _ in clocks]
+                split = len(clocks) - turn
+                clocks[:] = rotated[split:] + rotated[:split]
+        self.gaps = [(next(moved), next(moved)) for _ in self.gaps]
+
+
+def _period(history: list[list[float]], last_try: bool) -> int:
+    """Iterations after which every clock moves on as it did before; 0: not yet."""
+    for period in range(1, MAX_PERIOD + 1):
+        if len(history) > 2 * period + 1 and _repeats(history, period):
+            return period
+    if last_try and len(history[-1]) == len(history[-1 - MAX_PERIOD]):
+        return MAX_PERIOD
+    return 0
+
+
+def _repeats(history: list[list[float]], period: int) -> bool:
+    now, before, earlier = history[-1], history[-1 - period], history[-1 - 2 * period]
+    if len(now) != len(before) or len(before) != len(earlier):
+        return False
+    return all(
+        abs((a - b) - (b - c)) <= 1e-6 * (1 + abs(a - b))
+        for a, b, c in zip(now, before, earlier, strict=True)
+    )
+
+
+def memory_use(program: Program, executions: tuple[Execution, ...]) -> tuple[MemoryUse, ...]:
+    """Bytes of SBUF and PSUM in use over the listed executions.
+
+    A buffer counts from the start of the instruction that fills it to the end of its last reader.
+    """
+    sizes: dict[str, tuple[str, int]] = {
+        tile.name: (tile.memory, tile.bytes_per_partition * 128) for tile in program.tiles
+    }
+    lives: list[tuple[int, int, str]] = []
+    open_lives: dict[str, list[int]] = {}
+    for execution in executions:
+        end = execution.start_ns + execution.duration_ns
+        for name in execution.step.reads:
+            if name in open_lives:
+                open_lives[name][1] = max(open_lives[name][1], end)
+        for name in execution.step.writes:
+            if name in open_lives:
+                lives.append((*open_lives[name], name))  # type: ignore[arg-type]
+            open_lives[name] = [execution.start_ns, end]
+    lives += [(begin, end, name) for name, (begin, end) in open_lives.items()]
+    return _levels(lives, sizes)
+
+
+def _levels(
+    lives: list[tuple[int, int, str]], sizes: dict[str, tuple[str, int]]
+) -> tuple[MemoryUse, ...]:
+    changes: dict[int, list[int]] = {}
+    for begin, end, name in lives:
+        memory, size = sizes[name]
+        column = 0 if memory == "sbuf" else 1
+        changes.setdefault(begin, [0, 0])[column] += size
+        changes.setdefault(end, [0, 0])[column] -= size
+    levels, sbuf, psum = [], 0, 0
+    for time in sorted(changes):
+        sbuf += changes[time][0]
+        psum += changes[time][1]
+        levels.append(MemoryUse(time, sbuf, psum))
+    return tuple(levels)
