@@ -77,7 +77,8 @@ LaunchRecord Timeline::place(const LaunchRequest& request, Queue& queue) {
     host_ns_ += request.cost.host_ns + request.cost.compile_ns;
     record.host_end_ns = host_ns_;
     record.device_start_ns = std::max(host_ns_ + costs_.launch_latency_ns, queue.tail_ns);
-    record.device_end_ns = record.device_start_ns + switch_cost(request) + request.cost.device_ns;
+    record.switch_ns = switch_cost(request);
+    record.device_end_ns = record.device_start_ns + record.switch_ns + request.cost.device_ns;
     push_end(queue, record.device_end_ns);
     return record;
 }

@@ -65,6 +65,7 @@ struct LaunchRecord {
     std::int64_t host_start_ns = 0;
     std::int64_t host_end_ns = 0;
     std::int64_t compile_ns = 0;  // the part of the host's time that compiled
+    std::int64_t switch_ns = 0;   // the part of the device's time that loaded the program
     std::int64_t device_start_ns = 0;
     std::int64_t device_end_ns = 0;
     std::int64_t host_real_ns = 0;
