@@ -15,116 +15,50 @@ from trnscope.analysis.flops.bytes_moved import elements, read, total
 from trnscope.analysis.flops.call import OpCall, Tensor, is_floating, promoted
 from trnscope.analysis.flops.work import CannotCount, Family, Work
 
-_ONE_INPUT = {
-    0: ("bitwise_not", "logical_not", "conj_physical", "tril", "triu"),
-    1: [
-        "abs",
-        "neg",
-        "sqrt",
-        "rsqrt",
-        "reciprocal",
-        "exp",
-        "exp2",
-        "expm1",
-        "log",
-        "log2",
-        "log10",
-        "log1p",
-        "sin",
-        "cos",
-        "tan",
-        "asin",
-        "acos",
-        "atan",
-        "sinh",
-        "cosh",
-        "tanh",
-        "erf",
-        "erfc",
-        "erfinv",
-        "ceil",
-        "floor",
-        "round",
-        "trunc",
-        "frac",
-        "sign",
-        "relu",
-        "clamp_min",
-        "clamp_max",
-        "isnan",
-        "isinf",
-        "isfinite",
-    ],
-    2: ("clamp", "leaky_relu", "hardtanh", "hardsigmoid"),
-    3: ("elu", "softplus", "log_sigmoid_forward"),
-    4: ("sigmoid", "hardswish", "logit"),
-    5: ("silu", "gelu"),
-    6: ("mish",),
+_ONE_INPUT = """
+0  bitwise_not logical_not conj_physical tril triu
+1  abs neg sqrt rsqrt reciprocal exp exp2 expm1 log log2 log10 log1p
+1  sin cos tan asin acos atan sinh cosh tanh erf erfc erfinv
+1  ceil floor round trunc frac sign relu clamp_min clamp_max isnan isinf isfinite
+2  clamp leaky_relu hardtanh hardsigmoid
+3  elu softplus log_sigmoid_forward
+4  sigmoid hardswish logit
+5  silu
+6  mish
+"""
+_TWO_INPUTS = """
+0  bitwise_and bitwise_or bitwise_xor logical_and logical_or logical_xor
+0  __and__ __or__ __xor__ __lshift__ __rshift__
+1  add sub rsub mul div true_divide floor_divide remainder fmod pow atan2
+1  maximum minimum fmax fmin eq ne lt le gt ge
+1  threshold_backward hardtanh_backward _masked_scale
+2  native_dropout_backward leaky_relu_backward hardswish_backward
+3  tanh_backward sigmoid_backward softplus_backward elu_backward
+9  silu_backward
+11 gelu_backward
+"""
+_THREE_INPUTS = """
+3  addcmul addcdiv lerp
+"""
+
+
+def _table(num_inputs: int, text: str) -> dict[str, tuple[int, int]]:
+    rows = (line.split() for line in text.strip().splitlines())
+    return {name: (num_inputs, int(flops)) for flops, *names in rows for name in names}
+
+
+PER_ELEMENT = {
+    **_table(1, _ONE_INPUT),
+    **_table(2, _TWO_INPUTS),
+    **_table(3, _THREE_INPUTS),
 }
-_TWO_INPUTS = {
-    0: [
-        "bitwise_and",
-        "bitwise_or",
-        "bitwise_xor",
-        "logical_and",
-        "logical_or",
-        "logical_xor",
-        "masked_fill",
-        "__and__",
-        "__or__",
-        "__xor__",
-        "__lshift__",
-        "__rshift__",
-    ],
-    1: [
-        "add",
-        "sub",
-        "rsub",
-        "mul",
-        "div",
-        "true_divide",
-        "floor_divide",
-        "remainder",
-        "fmod",
-        "pow",
-        "maximum",
-        "minimum",
-        "fmax",
-        "fmin",
-        "atan2",
-        "eq",
-        "ne",
-        "lt",
-        "le",
-        "gt",
-        "ge",
-        "threshold_backward",
-        "hardtanh_backward",
-        "_masked_scale",
-    ],
-    2: ("native_dropout_backward", "leaky_relu_backward", "hardswish_backward"),
-    3: ("tanh_backward", "sigmoid_backward", "softplus_backward", "elu_backward"),
-    9: ("silu_backward",),
-    11: ("gelu_backward",),
-}
-_THREE_INPUTS = {3: ("addcmul", "addcdiv", "lerp")}
+"""Tensor inputs and FLOPs an element, by name; the ops over lists of tensors do the same."""
+
 _TO_BOOL = frozenset(
-    [
-        "eq",
-        "ne",
-        "lt",
-        "le",
-        "gt",
-        "ge",
-        "isnan",
-        "isinf",
-        "isfinite",
-        "logical_not",
-        "logical_and",
-        "logical_or",
-        "logical_xor",
-    ]
+    {"eq", "ne", "lt", "le", "gt", "ge", "isnan", "isinf", "isfinite"}
+    | {"logical_not", "logical_and", "logical_or", "logical_xor"}
 )
+_GELU = 5
 _TANH_GELU = 9
 
 
@@ -174,7 +108,7 @@ def _gelu(call: OpCall) -> Work:
     """``gelu(self, approximate)``: by ``erf``, or longer by ``tanh``."""
     by_tanh = call.values is not None and any("tanh" in text for text in call.values)
     source = call.tensor(0)
-    return _result(call, [source], _TANH_GELU if by_tanh else 5, dtype=source.dtype)
+    return _result(call, [source], _TANH_GELU if by_tanh else _GELU, dtype=source.dtype)
 
 
 def _where(call: OpCall) -> Work:
@@ -218,11 +152,7 @@ def _mse_loss_backward(call: OpCall) -> Work:
 
 
 FORMULAS: dict[str, Callable[[OpCall], Work]] = {
-    name: _formula(name, num_inputs, per_element)
-    for num_inputs, table in ((1, _ONE_INPUT), (2, _TWO_INPUTS), (3, _THREE_INPUTS))
-    for per_element, names in table.items()
-    for name in names
-} | {
+    **{name: _formula(name, *numbers) for name, numbers in PER_ELEMENT.items()},
     "gelu": _gelu,
     "where": _where,
     "masked_fill": _masked_fill,
@@ -230,11 +160,3 @@ FORMULAS: dict[str, Callable[[OpCall], Work]] = {
     "mse_loss": _mse_loss,
     "mse_loss_backward": _mse_loss_backward,
 }
-
-PER_ELEMENT: dict[str, tuple[int, int]] = {
-    name: (num_inputs, per_element)
-    for num_inputs, table in ((1, _ONE_INPUT), (2, _TWO_INPUTS), (3, _THREE_INPUTS))
-    for per_element, names in table.items()
-    for name in names
-}
-"""Tensor inputs and FLOPs an element, by name; the ops over lists of tensors do the same."""
