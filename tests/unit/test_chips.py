@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from trnscope.errors import UnknownHardwareError
-from trnscope.hardware.chips import Chip, chips, find, load
+from trnscope.hardware.chips import Chip, Quantity, chips, find, load
 
-_GPU_KINDS = ("cuda", "hip")
 _BY_CHIP = pytest.mark.parametrize("chip", chips(), ids=lambda chip: chip.name)
 
 
@@ -39,8 +38,10 @@ def test_narrower_types_are_not_slower(chip: Chip) -> None:
 
 
 def test_names_and_aliases_belong_to_one_chip() -> None:
-    names = [name.casefold() for chip in chips() for name in chip.names]
-    assert len(names) == len(set(names))
+    owners: dict[str, str] = {}
+    for chip in chips():
+        for name in chip.names:
+            assert owners.setdefault(name.casefold(), chip.name) == chip.name
 
 
 @pytest.mark.parametrize(
@@ -73,6 +74,14 @@ def test_a_device_is_found_by_the_name_in_its_traces(
 
 def test_a_name_is_read_without_case_or_vendor() -> None:
     assert find("nvidia  l40s").name == load("L40S").name == "l40s"
+
+
+def test_one_figure_may_serve_all_eight_bit_floats() -> None:
+    chip = Chip("x", "X", "neuron", "1", peaks={"float8": Quantity(2.0, "flop/s", "hand")})
+    found = chip.peak("float8_e4m3fn")
+    assert found is not None
+    assert found.value == 2.0
+    assert chip.peak("float16") is None
 
 
 def test_a_type_without_a_published_peak_has_none() -> None:

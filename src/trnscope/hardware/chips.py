@@ -70,8 +70,11 @@ class Chip:
     """Physical cores of one chip, where peaks count cores."""
 
     def peak(self, dtype: str) -> Quantity | None:
-        """Dense peak for a type as torch names it; absent where none is published."""
-        return self.peaks.get(dtype)
+        """Dense peak for a type as torch names it; absent where none is published.
+
+        A file that gives one figure for all 8-bit floats calls them ``float8``.
+        """
+        return self.peaks.get(dtype) or self.peaks.get(dtype.partition("_")[0])
 
     @property
     def memory_bandwidth(self) -> Quantity | None:
@@ -87,8 +90,8 @@ class Chip:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Its name and its aliases."""
-        return (self.name, *self.aliases)
+        """Its name, its title and its aliases."""
+        return (self.name, self.title, *self.aliases)
 
 
 def load(name: str) -> Chip:

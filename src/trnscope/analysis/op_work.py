@@ -1,0 +1,270 @@
+"""Which op each piece of time belongs to, and the FLOPs and bytes of that op.
+
+Ops nest: ``aten::linear`` calls ``aten::addmm``, which launches the kernel. Work is counted at
+the outermost op that has a formula, with all the time under it, so that no product is counted
+twice and no time is lost. Ops that only pass work on (``aten::linear``) count nothing, unless
+nothing under them has a formula. Time that no op with a formula covers keeps the innermost op
+around its launch, uncounted.
+
+Time is device time where the trace holds device work, else host time of the ops.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from trnscope import _native
+from trnscope.analysis.flops import Uncounted, Work, count, has_formula, is_wrapper, parse_call
+from trnscope.analysis.grouping import I64, U32, group_sum
+from trnscope.model.kinds import SliceKind
+from trnscope.store.reader import Trace
+from trnscope.store.tables import Bool
+
+_REDUCED_FLOAT32 = re.compile(r"tf32|xf32|s1688(?!.*f16)", re.IGNORECASE)
+"""Kernels that multiply float32 at reduced precision, by the names that libraries give them."""
+_TO_OR_FROM_HOST = re.compile(r"HtoD|DtoH|HostToDevice|DeviceToHost|h2d|d2h|Host")
+
+NO_SHAPES = Uncounted("no shapes were recorded for it")
+UNREADABLE = Uncounted("its recorded shapes make no sense")
+
+
+@dataclass(frozen=True)
+class Signature:
+    """Calls of one op with the same arguments."""
+
+    name: str
+    input_shapes: str | None
+    """JSON, as recorded."""
+    input_types: str | None
+    work: Work | Uncounted
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OpWork:
+    """The ops of one trace that time is charged to; one row a call. Times in ns."""
+
+    call: U32
+    """Slice ids, rising."""
+    time_ns: I64
+    """Device time of its kernels and copies on the device; host time without a device."""
+    signature: I64
+    """Index into ``signatures``."""
+    reduced_float32: Bool
+    """Whether a kernel of it multiplied float32 at reduced precision, by its name."""
+    signatures: tuple[Signature, ...]
+    has_device: bool
+    communication_ns: int
+    """Collectives: the network binds them, not the memory."""
+    host_copy_ns: int
+    """Copies between host and device: the link binds them."""
+    unattributed_ns: int
+    """Other device work without an op: its launch is not in the trace, or no op made it."""
+    has_shapes: bool
+    """Whether any op has its shapes recorded."""
+
+
+def op_work(trace: Trace) -> OpWork:
+    """The ops of one trace, their time, and what they did in it."""
+    counted = _counted_ops(trace)
+    has_device = trace.launches.device_slice.size > 0
+    times = _device_times(trace, counted) if has_device else _host_times(trace, counted)
+    signature, signatures = _signatures(trace, times.call, counted)
+    return OpWork(
+        call=times.call,
+        time_ns=times.time_ns,
+        signature=signature,
+        reduced_float32=times.reduced_float32,
+        signatures=signatures,
+        has_device=has_device,
+        communication_ns=times.communication_ns,
+        host_copy_ns=times.host_copy_ns,
+        unattributed_ns=times.unattributed_ns,
+        has_shapes=trace.attribute("input_dims") is not None,
+    )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Times:
+    call: U32
+    time_ns: I64
+    reduced_float32: Bool
+    communication_ns: int = 0
+    host_copy_ns: int = 0
+    unattributed_ns: int = 0
+
+
+def _counted_ops(trace: Trace) -> Bool:
+    """For each slice whether it is the outermost op with a formula."""
+    slices = trace.slices
+    is_formula, is_wrapping = _by_name(trace)
+    is_op = slices.kind == SliceKind.CPU_OP
+    counted = _outermost(slices.parent, is_op & is_formula[slices.name])
+    wrappers = is_op & is_wrapping[slices.name]
+    if wrappers.any():
+        empty = wrappers & ~_has_inside(slices.parent, counted, wrappers)
+        counted |= _outermost(slices.parent, empty & ~_is_inside(slices.parent, counted))
+    return counted
+
+
+def _by_name(trace: Trace) -> tuple[Bool, Bool]:
+    """For each string whether it names an op with a formula of its own, or a wrapper."""
+    is_formula = np.zeros(len(trace.strings), np.bool_)
+    is_wrapping = np.zeros(len(trace.strings), np.bool_)
+    names = np.unique(trace.slices.name[trace.slices.of_kind(SliceKind.CPU_OP)]).tolist()
+    for number, name in zip(names, trace.strings.take(names), strict=True):
+        if has_formula(name):
+            (is_wrapping if is_wrapper(name) else is_formula)[number] = True
+    return is_formula, is_wrapping
+
+
+def _climb(parent: U32, wanted: Bool, ids: U32) -> tuple[Bool, U32]:
+    """For each slice the nearest wanted one at or above it: (found, slices)."""
+    found, slices = _native.climb(
+        np.ascontiguousarray(parent), wanted.view(np.uint8), np.ascontiguousarray(ids, np.uint32)
+    )
+    return found != 0, slices
+
+
+def _above(parent: U32, wanted: Bool, ids: U32) -> tuple[Bool, U32]:
+    """The same, strictly above."""
+    found, slices = _climb(parent, wanted, parent[ids])
+    return found & (slices != ids), slices
+
+
+def _outermost(parent: U32, wanted: Bool) -> Bool:
+    """The wanted slices with no wanted one above them."""
+    ids = np.flatnonzero(wanted).astype(np.uint32)
+    outer = np.zeros(wanted.size, np.bool_)
+    outer[ids[~_above(parent, wanted, ids)[0]]] = True
+    return outer
+
+
+def _is_inside(parent: U32, counted: Bool) -> Bool:
+    """For each slice whether a counted one is above it."""
+    everything = np.arange(parent.size, dtype=np.uint32)
+    return _above(parent, counted, everything)[0]
+
+
+def _has_inside(parent: U32, counted: Bool, wrappers: Bool) -> Bool:
+    """For each slice whether it is a wrapper with a counted slice somewhere under it."""
+    has = np.zeros(parent.size, np.bool_)
+    ids = np.flatnonzero(counted).astype(np.uint32)
+    while ids.size:
+        found, slices = _above(parent, wrappers, ids)
+        ids = np.unique(slices[found])
+        ids = ids[~has[ids]]
+        has[ids] = True
+    return has
+
+
+# Time on the device ------------------------------------------------------------------------
+
+
+def _device_times(trace: Trace, counted: Bool) -> _Times:
+    slices, links = trace.slices, trace.launches
+    work = links.device_slice
+    dur_ns = slices.dur_ns[work]
+    is_communication = slices.kind[work] == SliceKind.COLLECTIVE
+    is_host_copy = (slices.kind[work] == SliceKind.MEMCPY) & _named(trace, _TO_OR_FROM_HOST)[
+        slices.name[work]
+    ]
+    is_rest = ~is_communication & ~is_host_copy
+    owned = is_rest & links.has_op
+    owner = _owners(trace, counted, links.op_slice[owned])
+    call, place = np.unique(owner, return_inverse=True)
+    reduced = np.zeros(call.size, np.bool_)
+    is_reduced = _named(trace, _REDUCED_FLOAT32)[slices.name[work[owned]]]
+    reduced[place[is_reduced]] = True
+    return _Times(
+        call=call.astype(np.uint32),
+        time_ns=group_sum(place, dur_ns[owned], call.size)[1],
+        reduced_float32=reduced,
+        communication_ns=int(dur_ns[is_communication].sum()),
+        host_copy_ns=int(dur_ns[is_host_copy].sum()),
+        unattributed_ns=int(dur_ns[is_rest & ~links.has_op].sum()),
+    )
+
+
+def _owners(trace: Trace, counted: Bool, ops: U32) -> U32:
+    """The counted op at or above each op; without one the op itself."""
+    found, owners = _climb(trace.slices.parent, counted, ops)
+    return np.where(found, owners, ops).astype(np.uint32)
+
+
+def _named(trace: Trace, pattern: re.Pattern[str]) -> Bool:
+    """For each string whether it is a name of device work that a pattern is found in."""
+    matches = np.zeros(len(trace.strings), np.bool_)
+    names = np.unique(trace.slices.name[trace.launches.device_slice]).tolist()
+    for number, name in zip(names, trace.strings.take(names), strict=True):
+        matches[number] = pattern.search(name) is not None
+    return matches
+
+
+# Time on the host --------------------------------------------------------------------------
+
+
+def _host_times(trace: Trace, counted: Bool) -> _Times:
+    """Counted ops have all the time under them, others what they spend themselves."""
+    slices = trace.slices
+    is_op = slices.kind == SliceKind.CPU_OP
+    rest = is_op & ~counted & ~_is_inside(slices.parent, counted)
+    calls = np.flatnonzero(counted | rest).astype(np.uint32)
+    time_ns = np.where(counted[calls], slices.dur_ns[calls], slices.op_self_ns[calls])
+    return _Times(calls, time_ns, np.zeros(calls.size, np.bool_))
+
+
+# What the calls did ------------------------------------------------------------------------
+
+_TEXTS = ("input_dims", "input_types", "input_strides", "concrete_inputs")
+
+
+def _signatures(trace: Trace, calls: U32, counted: Bool) -> tuple[I64, tuple[Signature, ...]]:
+    """For each call the number of its signature, and the signatures."""
+    columns = [trace.slices.name[calls].astype(np.int64)]
+    for key in _TEXTS:
+        attribute = trace.attribute(key)
+        if attribute is None:
+            columns.append(np.zeros(calls.size, np.int64))
+            continue
+        has, value = attribute.of(calls)
+        columns.append(np.where(has, value.astype(np.int64) + 1, 0))
+    columns.append(counted[calls].astype(np.int64))
+    table, number = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
+    return number.reshape(-1), tuple(_signature(trace, row) for row in table.tolist())
+
+
+def _signature(trace: Trace, row: list[int]) -> Signature:
+    name, *texts, is_counted = row
+    dims, types, strides, values = (trace.strings[at - 1] if at else None for at in texts)
+    call_name: str = trace.strings[name]
+    return Signature(
+        call_name, dims, types, _work(call_name, dims, types, strides, values, bool(is_counted))
+    )
+
+
+@lru_cache(maxsize=1 << 14)
+def _work(
+    name: str,
+    dims: str | None,
+    types: str | None,
+    strides: str | None,
+    values: str | None,
+    is_counted: bool,
+) -> Work | Uncounted:
+    if not is_counted:
+        return Uncounted(_reason(name))
+    if dims is None:
+        return NO_SHAPES
+    call = parse_call(name, dims, types, strides, values)
+    return UNREADABLE if call is None else count(call)
+
+
+def _reason(name: str) -> str:
+    """Why an op without a formula has none."""
+    if name.startswith("triton_"):
+        return "a generated kernel: its name and arguments do not tell its arithmetic"
+    return "no formula for this op"
