@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from trnscope.errors import UsageError
+from trnscope.model.source import SourcePlace
 from trnscope.opened import OpenedProfile
 from trnscope.store.cache import open_cached
 from trnscope.store.reader import Trace
@@ -19,28 +20,38 @@ Progress = Callable[[int, int], None]
 def open(*paths: str | PathLike[str], progress: Progress | None = None) -> OpenedProfile:
     """Open one trace, or the traces of the ranks of one job.
 
+    A path may be a folder of a Neuron profile: one trace a rank, or the tables of Neuron Explorer.
     Each file is read once; its index is kept in the cache, and opening it again takes
     milliseconds. Raises :class:`UsageError` for a path that cannot be read and
     :class:`TraceFormatError` for a file that is no trace.
     """
     if not paths:
         raise UsageError("no trace given", hint="name a trace file")
-    return OpenedProfile(tuple(_open_one(Path(path), progress) for path in paths))
+    found = [each for path in paths for each in _sources_at(Path(path))]
+    return OpenedProfile(tuple(_open_one(path, place, progress) for path, place in found))
 
 
-def _open_one(path: Path, progress: Progress | None) -> Trace:
+def _sources_at(path: Path) -> list[tuple[Path, SourcePlace | None]]:
+    if not path.is_dir():
+        return [(path, None)]
+    from trnscope.ingest.neuron_folder import find_sources
+
+    return [(one.path, one.place) for one in find_sources(path)]
+
+
+def _open_one(path: Path, place: SourcePlace | None, progress: Progress | None) -> Trace:
     # The importers are needed only for a file that is not in the cache.
     def read(source: Path, directory: Path) -> None:
         from trnscope.ingest import open_trace
 
         open_trace(source, directory, progress)
 
-    if not path.is_file():
+    if place is None and not path.is_file():
         # Lets the importer say precisely what is wrong with the path.
         from trnscope.ingest.sniff import require_readable
 
         require_readable(path)
-    return open_cached(path, read)
+    return open_cached(path, read, place)
 
 
 def profile(*args: Any, **kwargs: Any) -> Any:

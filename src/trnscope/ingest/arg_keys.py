@@ -37,6 +37,9 @@ _SPELLINGS: dict[str, tuple[str, ...]] = {
     "grid": ("grid",),
     "block": ("block",),
     "finished": ("finished",),
+    "layer": ("neuron layer",),
+    "hlo_name": ("hlo_name",),
+    "source_location": ("nki_source_location",),
 }
 
 TASK_TYPE = "task_type"

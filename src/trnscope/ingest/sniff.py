@@ -8,12 +8,28 @@ from enum import Enum
 from pathlib import Path
 
 from trnscope.errors import TraceFormatError, UsageError
+from trnscope.ingest.neuron_json_kind import NeuronJson, json_kind
 
 _HEAD_BYTES = 4096
+_JSON_BYTES = 64 << 10
+"""How much of a JSON text tells whose document it is."""
 _GZIP = b"\x1f\x8b"
 _SQLITE = b"SQLite format 3\x00"
 _BOM = b"\xef\xbb\xbf"
-_NO_HINT = "trnscope opens Chrome-trace JSON (torch.profiler), also .gz, and Nsight SQLite exports"
+_NO_HINT = (
+    "trnscope opens Chrome-trace JSON (torch.profiler), also .gz, Nsight SQLite exports, and "
+    "folders and JSON of Neuron Explorer"
+)
+_PARQUET_HINT = "give the folder with all tables of the profile"
+_EXPORT_HINT = (
+    "its format is private to AWS; give the folder that it lies in: trnscope then names the "
+    "command that exports it"
+)
+_RAW_CAPTURES = {
+    ".ntff": "is a raw device capture of the Neuron runtime",
+    ".neff": "is a compiled Neuron program",
+}
+_RAW_SYSTEM = frozenset({"ntrace.pb", "trace_info.pb", "cpu_util.pb", "host_mem.pb"})
 
 _MAGIC: tuple[tuple[bytes, str, str], ...] = (
     (b"\x89PNG\r\n", "is a PNG image", _NO_HINT),
@@ -27,7 +43,7 @@ _MAGIC: tuple[tuple[bytes, str, str], ...] = (
     (b"\x28\xb5\x2f\xfd", "is zstd-compressed", "decompress it first: zstd -d FILE"),
     (b"\xfd7zXZ", "is xz-compressed", "decompress it first: xz -d FILE"),
     (b"BZh", "is bzip2-compressed", "decompress it first: bzip2 -d FILE"),
-    (b"PAR1", "is a Parquet table", _NO_HINT),
+    (b"PAR1", "is a Parquet table", _PARQUET_HINT),
     (b"ARROW1", "is an Arrow file", _NO_HINT),
     (b"\xff\xfe", "is UTF-16 text", "convert it to UTF-8"),
     (b"\xfe\xff", "is UTF-16 text", "convert it to UTF-8"),
@@ -40,6 +56,8 @@ class FileKind(Enum):
     JSON = "json"
     GZIP_JSON = "gzip"
     SQLITE = "sqlite"
+    NEURON = "neuron"
+    """JSON of Neuron's tools, plain or compressed."""
 
 
 def sniff(path: Path) -> FileKind:
@@ -49,9 +67,21 @@ def sniff(path: Path) -> FileKind:
         return FileKind.SQLITE
     if head.startswith(_GZIP):
         _require_json(path, _inflated_head(path, head), "holds compressed data that")
-        return FileKind.GZIP_JSON
+        return FileKind.GZIP_JSON if neuron_kind(path) is None else FileKind.NEURON
     _require_json(path, head, "")
-    return FileKind.JSON
+    return FileKind.JSON if neuron_kind(path) is None else FileKind.NEURON
+
+
+def neuron_kind(path: Path) -> NeuronJson | None:
+    """Which document of Neuron's tools a JSON file is; null for any other JSON."""
+    with path.open("rb") as file:
+        head = file.read(_JSON_BYTES)
+    if head.startswith(_GZIP):
+        try:
+            head = zlib.decompressobj(wbits=31).decompress(head, _JSON_BYTES)
+        except zlib.error:
+            return None
+    return json_kind(head.decode("utf-8", "replace"))
 
 
 def require_readable(path: Path) -> None:
@@ -101,6 +131,10 @@ def _require_json(path: Path, head: bytes, prefix: str) -> None:
     if text[:1] in (b"{", b"["):
         return
     problem, hint = _describe(head)
+    if path.suffix in _RAW_CAPTURES:
+        problem, hint = _RAW_CAPTURES[path.suffix], _EXPORT_HINT
+    elif path.name in _RAW_SYSTEM:
+        problem, hint = "is a raw system capture of the Neuron runtime", _EXPORT_HINT
     raise TraceFormatError(path, f"{prefix} {problem}".strip(), hint=hint)
 
 

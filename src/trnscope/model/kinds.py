@@ -34,6 +34,9 @@ class SliceKind(IntEnum):
     """Bookkeeping of the profiler (the recording window and the like); no work of anyone."""
     OTHER = 12
     """Any other slice of a thread."""
+    INSTRUCTION = 13
+    """A part inside device work that another slice counts as a whole: an engine's instruction,
+    a DMA transfer."""
 
 
 DEVICE_WORK = (SliceKind.KERNEL, SliceKind.COLLECTIVE, SliceKind.MEMCPY, SliceKind.MEMSET)

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
+from trnscope.model.health import HealthWarning
+
 
 @dataclass(frozen=True)
 class TraceSource:
@@ -40,6 +42,17 @@ class TraceSource:
             return None
         model = found.get("model") if isinstance(found, dict) else None
         return model if isinstance(model, str) else None
+
+
+@dataclass(frozen=True)
+class SourcePlace:
+    """What the place of a source tells beside its content; never kept with its index."""
+
+    members: tuple[Path, ...] = ()
+    """The files of a source that is a folder."""
+    rank: int | None = None
+    """Counts where the source itself names none."""
+    warnings: tuple[HealthWarning, ...] = ()
 
 
 _RANK_IN_NAME = re.compile(r"(?:^|[^a-z0-9])rank[-_=.]?(\d{1,6})(?=[^a-z0-9]|$)", re.IGNORECASE)

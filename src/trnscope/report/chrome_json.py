@@ -61,6 +61,9 @@ ARG_NAMES: dict[str, str] = {
     "grid": "grid",
     "block": "block",
     "finished": "finished",
+    "layer": "neuron layer",
+    "hlo_name": "hlo_name",
+    "source_location": "nki_source_location",
 }
 # Categories by which torch's tools know a kind; used where the format had none of its own.
 _CATEGORY_OF_KIND: dict[int, str] = {

@@ -54,6 +54,9 @@ _TEXT = (
     "grid",
     "block",
     "finished",
+    "layer",
+    "hlo_name",
+    "source_location",
 )
 
 ATTRIBUTES: dict[str, AttributeType] = {

@@ -13,11 +13,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from trnscope.errors import TraceFormatError, UsageError
+from trnscope.model.source import SourcePlace
 from trnscope.store.lock import FileIdentity, StoreLock
 from trnscope.store.reader import Trace
 from trnscope.store.schema import META_FILE, SCHEMA_VERSION, StoreMeta, load_sound_meta
 
-READER_VERSION = 5
+READER_VERSION = 6
 """Raise it whenever the importers make something else of the same file."""
 
 _WHOLE_LIMIT = 32 << 20
@@ -50,13 +51,16 @@ def cache_directory() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "trnscope"
 
 
-def content_key(path: Path) -> str:
-    """A key for the content of a file.
+def content_key(path: Path, members: tuple[Path, ...] = ()) -> str:
+    """A key for the content of a file, or of a folder's files and their names.
 
     Up to 32 MiB all bytes count. A larger file is known by its size, its times of last change
     and 64 samples of 64 KiB, so that reopening takes no second pass over gigabytes. The time of
     its last status change is among them, which no program can set back.
     """
+    if members:
+        named = [f"{os.path.relpath(one, path)}:{content_key(one)}" for one in members]
+        return hashlib.blake2b("\n".join(named).encode(), digest_size=16).hexdigest()
     status = path.stat()
     size = status.st_size
     digest = hashlib.blake2b(f"{SCHEMA_VERSION}:{READER_VERSION}:{size}".encode(), digest_size=16)
@@ -71,7 +75,7 @@ def content_key(path: Path) -> str:
     return digest.hexdigest()
 
 
-def open_cached(path: Path, importer: Importer) -> Trace:
+def open_cached(path: Path, importer: Importer, beside: SourcePlace | None = None) -> Trace:
     """Open a source through the cache, reading it first where it is new.
 
     A store appears whole or not at all: it is built beside its place and renamed. One that is
@@ -80,18 +84,19 @@ def open_cached(path: Path, importer: Importer) -> Trace:
     :class:`TraceFormatError` for a file that keeps changing while it is read.
     """
     home = cache_directory()
+    members = () if beside is None else beside.members
     for _ in range(_ATTEMPTS):
-        before = FileIdentity.of(path)
-        place = home / content_key(path)
+        before = FileIdentity.of_all(path, members)
+        place = home / content_key(path, members)
         found = _find_sound(place)
         is_new = found is None
         if found is None:
-            found = _build(path, place, importer, before)
-        if found is not None and FileIdentity.of(path) == before:
+            found = _build(path, place, importer, before, members)
+        if found is not None and FileIdentity.of_all(path, members) == before:
             if is_new:
                 prune(home)
             lock, meta = found
-            return Trace(place, path, meta=meta, identity=before, lock=lock)
+            return Trace(place, path, meta=meta, identity=before, lock=lock, beside=beside)
     raise TraceFormatError(path, "changes while it is read", hint="wait until it is written")
 
 
@@ -165,7 +170,9 @@ def _move_away(place: Path) -> None:
     shutil.rmtree(trash, ignore_errors=True)
 
 
-def _build(path: Path, place: Path, importer: Importer, before: FileIdentity) -> Found | None:
+def _build(
+    path: Path, place: Path, importer: Importer, before: FileIdentity, members: tuple[Path, ...]
+) -> Found | None:
     """Build the store and lock it; null where the source changed meanwhile."""
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -174,7 +181,8 @@ def _build(path: Path, place: Path, importer: Importer, before: FileIdentity) ->
         raise _cannot_write(place.parent, error) from error
     try:
         importer(path, partial)
-        return _put_in_place(partial, place) if FileIdentity.of(path) == before else None
+        is_same = FileIdentity.of_all(path, members) == before
+        return _put_in_place(partial, place) if is_same else None
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise

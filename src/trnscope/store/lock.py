@@ -79,6 +79,20 @@ class FileIdentity:
             status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
         )
 
+    @staticmethod
+    def of_all(path: Path, members: tuple[Path, ...]) -> FileIdentity:
+        """The identity of a folder's files together; of the path itself where there are none."""
+        if not members:
+            return FileIdentity.of(path)
+        each = [FileIdentity.of(member) for member in members]
+        return FileIdentity(
+            each[0].device,
+            hash(tuple(each)),
+            sum(one.size for one in each),
+            max(one.mtime_ns for one in each),
+            max(one.ctime_ns for one in each),
+        )
+
     def has_changed(self, path: Path) -> bool:
         """Whether ``path`` leads to another file now, or to one that was written to."""
         now = FileIdentity.of(path)

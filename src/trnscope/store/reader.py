@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from trnscope.model.health import Health
-from trnscope.model.source import TraceSource, rank_in_file_name
+from trnscope.model.source import SourcePlace, TraceSource, rank_in_file_name
 from trnscope.model.track import Track
 from trnscope.store.args import ArgsReader
 from trnscope.store.attributes import ATTRIBUTES, AttributeType
@@ -44,19 +44,25 @@ class Trace:
         meta: StoreMeta | None = None,
         identity: FileIdentity | None = None,
         lock: StoreLock | None = None,
+        beside: SourcePlace | None = None,
     ) -> None:
         """Open the store in ``directory``.
 
         ``source_path`` is where the source file is now, if it moved; ``identity`` is what that
         file must still be when args are read from it. ``lock`` is held as long as the trace.
+        ``beside`` is what the source's place tells.
         Raises :class:`TraceFormatError` for a store that a newer trnscope wrote.
         """
         self.directory = directory
         self._meta = load_meta(directory) if meta is None else meta
         self._lock = lock
         self._args = ArgsReader(source_path or Path(self._meta.source.path), identity)
-        self.source: TraceSource = _source_at(self._meta.source, source_path)
+        beside = beside or SourcePlace()
+        self.source: TraceSource = _source_at(self._meta.source, source_path, beside.rank)
         self.health: Health = self._meta.health
+        if beside.warnings:
+            warnings = (*self.health.warnings, *beside.warnings)
+            self.health = replace(self.health, warnings=warnings)
         self.categories: tuple[str, ...] = self._meta.categories
         self.tracks: tuple[Track, ...] = self._meta.tracks
         self.counter_series: tuple[CounterSeries, ...] = self._meta.counter_series
@@ -150,13 +156,14 @@ class Trace:
         return self._args.value(offset, length)
 
 
-def _source_at(stored: TraceSource, path: Path | None) -> TraceSource:
+def _source_at(stored: TraceSource, path: Path | None, rank: int | None = None) -> TraceSource:
     """The source as it is found now.
 
     The same content may have been read first under another name; so the name's rank, which
-    counts where the header gives none, is never stored.
+    counts where the header gives none, is never stored. ``rank`` is what the folder says.
     """
     source = stored if path is None else replace(stored, path=str(path))
     if source.rank is not None:
         return source
-    return replace(source, rank=rank_in_file_name(Path(source.path)))
+    by_name = rank_in_file_name(Path(source.path))
+    return replace(source, rank=rank if by_name is None else by_name)

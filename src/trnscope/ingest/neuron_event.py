@@ -1,0 +1,91 @@
+"""One event of a Neuron system profile, whatever file it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from trnscope.ingest.neuron_values import as_ids, as_int, as_object, as_text, first_of
+from trnscope.ingest.neuron_words import Origin, origin_of, plain_name
+
+_MAX_TIME_NS = (1 << 62) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class SystemEvent:
+    """An event with the fields that trnscope uses; null where the file does not say."""
+
+    id: int | None
+    name: str
+    origin: Origin
+    start_ns: int
+    dur_ns: int | None
+    """Null: it never ended."""
+    instance: str
+    process: str
+    thread: str
+    core: int | None
+    """Logical core."""
+    physical_core: int | None
+    worker: int | None
+    """The core's number over all processes."""
+    flow_ids: tuple[int, ...]
+    model: int | None
+    execution: int | None
+    """The runtime's number of an execution of that model."""
+    model_name: str | None
+    stream: int | None
+    category: str | None
+    external_id: int | None
+    num_bytes: int | None
+    core_time_ns: int | None
+    """Its start on the core's own clock."""
+
+
+def event_from(row: Mapping[str, Any]) -> SystemEvent | None:
+    """An event from an object of ``system_profile.json`` or a row of SystemProfileEvents.
+
+    A key may stand in the object itself, in ``args``, or in the JSON text that the tables keep
+    for what has no column. Null where name or start are missing or make no sense.
+    """
+    more = as_object(row.get("extra_attributes_json"))
+    args = as_object(row.get("args"))
+    fields = (row, args, more, as_object(more.get("args")))
+    name = as_text(row.get("name"))
+    start = as_int(first_of((row,), "start_ts", "timestamp"))
+    if name is None or start is None or not 0 <= start <= _MAX_TIME_NS:
+        return None
+    group = as_text(first_of(fields, "group")) or ""
+    source = as_text(first_of(fields, "trace_event_source", "source"))
+    return SystemEvent(
+        id=as_int(row.get("id")),
+        name=plain_name(name),
+        origin=origin_of(source, name, group, as_int(first_of(fields, "type"))),
+        start_ns=start,
+        dur_ns=_duration(row, start),
+        instance=as_text(first_of(fields, "instance_id")) or "",
+        process=as_text(first_of(fields, "process_id", "pid")) or "unknown",
+        thread=as_text(first_of(fields, "thread_id", "tid")) or "unknown",
+        core=as_int(first_of(fields, "nc_idx", "lnc_idx")),
+        physical_core=as_int(first_of(fields, "pcore_idx", "device_core_idx")),
+        worker=as_int(first_of(fields, "worker_gid")),
+        flow_ids=as_ids(first_of(fields, "flow_id", "nrt_sequence_id", "nrta_seq_id")),
+        model=as_int(first_of(fields, "model_id")),
+        execution=as_int(first_of(fields, "exec_id")),
+        model_name=as_text(first_of(fields, "model_name")),
+        stream=as_int(first_of(fields, "framework_stream_id")),
+        category=as_text(first_of(fields, "cat", "category")),
+        external_id=as_int(first_of(fields, "External id", "external_id")),
+        num_bytes=as_int(first_of(fields, "size", "bytes", "size_bytes")),
+        core_time_ns=as_int(first_of(fields, "nc_start_timestamp_ns", "nc_timestamp_ns")),
+    )
+
+
+def _duration(row: Mapping[str, Any], start: int) -> int | None:
+    """From the duration, else from the end; null where neither makes sense."""
+    duration = as_int(first_of((row,), "duration_ns", "duration"))
+    end = as_int(row.get("end_ts"))
+    if end is not None and end >= start:
+        return end - start
+    return duration if duration is not None and duration >= 0 else None

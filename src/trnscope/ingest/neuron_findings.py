@@ -1,0 +1,54 @@
+"""Collects what is wrong with a Neuron profile, or missing in it, and words it for people."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from trnscope.model.health import Health, HealthWarning
+
+_DROPPED = re.compile(r"(\d+) (?:trace )?(?:events|rows|instructions)\b.*\b(?:dropped|left out)")
+
+
+class NeuronFindings:
+    """The health of one profile while it is read."""
+
+    def __init__(self) -> None:
+        self._warnings: list[HealthWarning] = []
+        self._complete = True
+        self.num_read = 0
+        """Events and rows that were read."""
+        self.num_unreadable = 0
+        """Those that say no name or no time."""
+
+    def note(self, code: str, message: str, count: int = 1, *, loses_data: bool = False) -> None:
+        """Add one finding, if it happened at all."""
+        if count > 0:
+            self._warnings.append(HealthWarning(code, message, count))
+            self._complete = self._complete and not loses_data
+
+    def note_message(self, message: str) -> None:
+        """Add what the profiler itself said; lost events make the profile incomplete."""
+        text = message.removeprefix("Warning: ").strip()
+        dropped = _DROPPED.search(text)
+        if dropped is None:
+            self.note("profiler-warning", f"the profiler says: {text}")
+        else:
+            self.note("events-dropped", text, int(dropped[1]) or 1, loses_data=True)
+
+    def note_damaged(self, damaged: Mapping[str, str]) -> None:
+        """Add files that could not be read, or not to their end."""
+        for name, problem in damaged.items():
+            self.note("unreadable-table", f"{name}: {problem}", loses_data=True)
+
+    def health(self) -> Health:
+        """The outcome."""
+        unreadable, untimed = self.num_unreadable, "without a name or a usable time left out"
+        self.note("unreadable-event", f"{unreadable} rows {untimed}", unreadable, loses_data=True)
+        return Health(
+            complete=self._complete,
+            num_events_read=self.num_read,
+            num_events_repaired=0,
+            num_events_unreadable=unreadable,
+            warnings=tuple(self._warnings),
+        )
