@@ -6,6 +6,7 @@ from trnscope.sim.virtual_trace.recording import (
     CollectiveInfo,
     HostKind,
     HostRow,
+    Inputs,
     Launch,
     LaunchKind,
     MemoryRow,
@@ -25,6 +26,7 @@ TRN2 = Simulation(
     num_devices=2,
     memory_bytes=24 * 1024**3,
 )
+INPUTS = Inputs(((128, 1024), ()), ("c10::BFloat16", "Scalar"), ("", "1"))
 KEY = "mm--[128,1024]:BFloat16=#1"
 
 
@@ -56,21 +58,51 @@ def recording(**more: object) -> Recording:
         "host": (
             host(1, "ProfilerStep#3", 0, 100_000, kind=HostKind.ANNOTATION),
             host(2, "aten::copy_", 1_000, 6_000),
-            host(3, "aten::linear", 7_001, 20_003, shapes=((128, 1024),), dtypes=("BFloat16",)),
+            host(3, "aten::linear", 7_001, 20_003, inputs=INPUTS),
             host(4, "aten::mm", 8_000, 20_000, sequence_number=7, forward_thread=0),
             host(5, "c10d::allreduce_", 21_000, 25_000),
             host(6, "aten::item", 26_000, 90_000),
             host(7, "MmBackward0", 30_000, 31_000, kind=HostKind.BACKWARD, thread=1),
         ),
         "launches": (
-            launch(1, LaunchKind.COPY_H2D, "aten::copy_", (2_000, 5_000), (6_000, 16_000),
-                   op=2, num_bytes=262_144),  # fmt: skip
-            launch(2, LaunchKind.KERNEL, "aten::mm", (9_000, 19_000), (22_000, 52_000),
-                   op=4, cache_key=KEY, compile_ns=4_000),  # fmt: skip
-            launch(3, LaunchKind.COLLECTIVE, "all_reduce", (22_000, 24_000), (40_000, 70_000),
-                   op=5, stream=1, collective=reduce),  # fmt: skip
-            launch(4, LaunchKind.COPY_D2H, "aten::item", (27_000, 29_000), (70_000, 80_000),
-                   op=6, num_bytes=4),  # fmt: skip
+            launch(
+                1,
+                LaunchKind.COPY_H2D,
+                "aten::copy_",
+                (2_000, 5_000),
+                (6_000, 16_000),
+                op=2,
+                num_bytes=262_144,
+            ),
+            launch(
+                2,
+                LaunchKind.KERNEL,
+                "aten::mm",
+                (9_000, 19_000),
+                (22_000, 52_000),
+                op=4,
+                cache_key=KEY,
+                compile_ns=4_000,
+            ),
+            launch(
+                3,
+                LaunchKind.COLLECTIVE,
+                "all_reduce",
+                (22_000, 24_000),
+                (40_000, 70_000),
+                op=5,
+                stream=1,
+                collective=reduce,
+            ),
+            launch(
+                4,
+                LaunchKind.COPY_D2H,
+                "aten::item",
+                (27_000, 29_000),
+                (70_000, 80_000),
+                op=6,
+                num_bytes=4,
+            ),
         ),
         "waits": (WaitRow("nrt_async_sema_wait", 0, 29_000, 80_000, op=6),),
         "memory": (MemoryRow(1_500, 0, 0, 1, 262_144, 262_144, 2_097_152),),

@@ -2,6 +2,7 @@
 
 #include <pybind11/stl.h>
 
+#include "execution.h"
 #include "observer.h"
 #include "profiler.h"
 
@@ -21,7 +22,8 @@ py::tuple to_tuple(const ObservedLaunch& launch) {
     return py::make_tuple(record.sequence_id, record.correlation_id, static_cast<int>(record.kind),
                           record.signature, record.core, record.stream, launch.thread,
                           record.host_start_ns, record.host_end_ns, record.device_start_ns,
-                          record.device_end_ns, launch.range, record.bytes, record.compile_ns);
+                          record.device_end_ns, launch.range, record.bytes, record.compile_ns,
+                          record.switch_ns);
 }
 
 py::tuple to_tuple(const ObservedWait& wait) {
@@ -59,6 +61,17 @@ py::dict to_dict(const Observed& observed) {
     return result;
 }
 
+py::list executions() {
+    py::list result;
+    Executions& all = Executions::instance();
+    for (std::uint32_t signature = 0; signature < all.size(); ++signature) {
+        const Execution& execution = all.at(signature);
+        result.append(py::make_tuple(execution.name, static_cast<int>(execution.kind),
+                                     execution.is_on_cpu, execution.num_launches.load()));
+    }
+    return result;
+}
+
 }  // namespace
 
 void bind_profilers(py::module_& module) {
@@ -70,6 +83,7 @@ void bind_profilers(py::module_& module) {
     module.def("profiler_has_last", &has_last_observed);
     module.def("profiler_take_last", [] { return to_dict(take_last_observed()); });
     module.def("profiler_num_dropped", &num_dropped_by_profiler);
+    module.def("profiled_executions", &executions);
     module.def("set_profiler_header", &set_profiler_header);
 }
 

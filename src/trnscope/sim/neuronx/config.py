@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,12 @@ CACHE_VARIABLE = "TORCH_NEURONX_NEFF_CACHE_DIR"
 BACKEND = "trnscope_sim"
 
 if TYPE_CHECKING:
-    _Base = Any
+
+    class _Base:
+        custom_profiler_config: str
+
+        def __init__(self, *, custom_profiler_config: str) -> None: ...
+
 else:
     _Base = _ExperimentalConfig
 
@@ -133,16 +138,15 @@ def to_custom_config(values: dict[str, Any]) -> str:
     return json.dumps(values).replace("=", "\\u003d").replace("#", "\\u0023")
 
 
-def _modes(modes: Iterable[ProfileMode | str]) -> tuple[ProfileMode, ...]:
+def _modes(modes: Sequence[ProfileMode | str]) -> tuple[ProfileMode, ...]:
     hint = "choose from ProfileMode." + ", ProfileMode.".join(ProfileMode.__members__)
-    if isinstance(modes, str) or not isinstance(modes, Iterable):
+    if isinstance(modes, str) or not isinstance(modes, Sequence):
         raise ProfileArgumentError(f"modes is no list: {modes!r}", hint=hint)
-    chosen: dict[ProfileMode, None] = {}
-    for mode in modes:
-        try:
-            chosen[ProfileMode(mode)] = None
-        except ValueError:
-            raise ProfileArgumentError(f"no ProfileMode: {mode!r}", hint=hint) from None
+    values = {mode.value for mode in ProfileMode}
+    unknown = [mode for mode in modes if mode not in values]
+    if unknown:
+        raise ProfileArgumentError(f"no ProfileMode: {unknown[0]!r}", hint=hint)
+    chosen = dict.fromkeys(map(ProfileMode, modes))
     if not chosen:
         raise ProfileArgumentError("modes is empty", hint=hint)
     return tuple(chosen)

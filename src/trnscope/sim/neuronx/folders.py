@@ -11,9 +11,6 @@ from pathlib import Path
 
 from trnscope.errors import CaptureError
 
-FRAMEWORK_TRACE = "trace.json"
-SYSTEM_PROFILE = "system_profile.json"
-
 
 def process_folder(output_dir: str | os.PathLike[str], instance: str) -> Path:
     """The folder of this process; a rank of a job is a process."""

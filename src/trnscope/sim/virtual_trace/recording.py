@@ -101,6 +101,18 @@ class Launch:
     on_cpu: bool = False
     """Whether the op fell back to the CPU."""
     collective: CollectiveInfo | None = None
+    signature: int | None = None
+    """Row in the device's table of signatures."""
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The arguments of an op, one entry each in all three; empty where it does not apply."""
+
+    shapes: tuple[tuple[int, ...], ...]
+    dtypes: tuple[str, ...]
+    values: tuple[str, ...]
+    """Scalars and lists of them, as text."""
 
 
 @dataclass(frozen=True)
@@ -117,9 +129,8 @@ class HostRow:
     sequence_number: int | None = None
     """Autograd's number, which joins forward and backward."""
     forward_thread: int | None = None
-    shapes: tuple[tuple[int, ...], ...] | None = None
-    """Of tensor arguments; recorded only when asked for."""
-    dtypes: tuple[str, ...] | None = None
+    inputs: Inputs | None = None
+    """Recorded only when asked for."""
 
 
 @dataclass(frozen=True)

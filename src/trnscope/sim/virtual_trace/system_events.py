@@ -9,7 +9,7 @@ cores for each logical one, each has an execution row of its own.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -69,6 +69,21 @@ def system_events(recording: Recording) -> tuple[SystemEvent, ...]:
     return tuple(
         SystemEvent(**{**event.__dict__, "id": number}) for number, event in enumerate(found, 1)
     )
+
+
+def filtered(events: Iterable[SystemEvent], event_types: Sequence[str]) -> tuple[SystemEvent, ...]:
+    """The events that a filter lets through: ``hardware``, ``software``, names, ``^exclude``."""
+    excluded = {word[1:] for word in event_types if word.startswith("^")}
+    wanted = {word for word in event_types if not word.startswith("^")}
+    return tuple(
+        event
+        for event in events
+        if not excluded & _types(event) and (not wanted or wanted & _types(event))
+    )
+
+
+def _types(event: SystemEvent) -> set[str]:
+    return {event.name, "hardware" if event.source == "neuron_hw" else "software"}
 
 
 def model_name(launch: Launch) -> str:

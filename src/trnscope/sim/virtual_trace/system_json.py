@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from trnscope.sim.virtual_trace.host_samples import HostSamples
 from trnscope.sim.virtual_trace.recording import Recording
 from trnscope.sim.virtual_trace.selection import dropped_text
-from trnscope.sim.virtual_trace.system_events import SystemEvent, system_events
+from trnscope.sim.virtual_trace.system_events import SystemEvent
 from trnscope.sim.virtual_trace.trace_json import HOST_PROCESS
 
 RUNTIME_TYPE = 11
@@ -21,11 +21,15 @@ FRAMEWORK_TYPE = 99999
 
 
 def write_system_profile(
-    recording: Recording, samples: HostSamples, instance_id: str, path: Path
+    recording: Recording,
+    events: Iterable[SystemEvent],
+    samples: HostSamples,
+    instance_id: str,
+    path: Path,
 ) -> Path:
     """Write ``path``, whole or not at all."""
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    document = system_document(recording, samples, instance_id)
+    document = system_document(recording, events, samples, instance_id)
     try:
         unfinished.write_text(json.dumps(document, indent=1), encoding="utf-8")
         unfinished.replace(path)
@@ -35,14 +39,15 @@ def write_system_profile(
 
 
 def system_document(
-    recording: Recording, samples: HostSamples, instance_id: str
+    recording: Recording,
+    events: Iterable[SystemEvent],
+    samples: HostSamples,
+    instance_id: str,
 ) -> dict[str, object]:
     """The document."""
     process = HOST_PROCESS + (recording.rank or 0)
     return {
-        "trace_events": [
-            _event(event, instance_id, process) for event in system_events(recording)
-        ],
+        "trace_events": [_event(event, instance_id, process) for event in events],
         "mem_usage": list(_memory(samples, instance_id)),
         "cpu_util": list(_cpu(samples, instance_id)),
         "system_profile_metadata": [
@@ -61,9 +66,7 @@ def system_document(
 
 def _event(event: SystemEvent, instance_id: str, process: int) -> dict[str, object]:
     is_framework = event.source == "framework"
-    group = (
-        f"framework-{event.thread_id}" if event.nc_idx is None else f"nrt-nc-{event.nc_idx:03d}"
-    )
+    group = f"framework-{event.thread_id}" if event.nc_idx is None else f"nrt-nc-{event.nc_idx:03d}"
     found: dict[str, object] = {
         "name": event.name,
         "timestamp": event.start_ns,

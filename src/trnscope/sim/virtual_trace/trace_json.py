@@ -22,6 +22,7 @@ from trnscope.sim.virtual_trace.recording import (
     LaunchKind,
     MemoryRow,
     Recording,
+    Simulation,
     WaitRow,
 )
 
@@ -92,24 +93,20 @@ def _document(recording: Recording, name: str) -> Iterator[str]:
 
 
 def _header(recording: Recording) -> dict[str, object]:
-    simulation = recording.simulation
     flags = {
-        "record_shapes": int(recording.with_shapes),
-        "profile_memory": int(recording.with_memory),
+        "record_shapes": recording.with_shapes,
+        "profile_memory": recording.with_memory,
     }
+    simulation = recording.simulation
+    dropped = {str(core): count for core, count in recording.dropped.items()}
     return {
         "schemaVersion": 1,
         "deviceProperties": [
-            _device_properties(recording, index) for index in range(simulation.num_devices)
+            device_properties(simulation, index) for index in range(simulation.num_devices)
         ],
         "trnscopeSimulation": {
-            "clock": "virtual",
-            "hardware": simulation.hardware,
-            "version": simulation.version,
-            "model": simulation.model,
-            "instance": simulation.instance,
-            "lnc": simulation.lnc,
-            "dropped_events": {str(core): count for core, count in recording.dropped.items()},
+            **simulation_header(simulation, clock="virtual"),
+            "dropped_events": dropped,
         },
         **{key: 1 for key, wanted in flags.items() if wanted},
         "displayTimeUnit": "ms",
@@ -117,13 +114,21 @@ def _header(recording: Recording) -> dict[str, object]:
     }
 
 
-def _device_properties(recording: Recording, index: int) -> dict[str, object]:
-    simulation = recording.simulation
-    found: dict[str, object] = {
-        "id": index,
-        "name": simulation.title,
-        "simulated": True,
+def simulation_header(simulation: Simulation, *, clock: str) -> dict[str, object]:
+    """What made the times of a trace up."""
+    return {
+        "clock": clock,
+        "hardware": simulation.hardware,
+        "version": simulation.version,
+        "model": simulation.model,
+        "instance": simulation.instance,
+        "lnc": simulation.lnc,
     }
+
+
+def device_properties(simulation: Simulation, index: int) -> dict[str, object]:
+    """An entry of ``deviceProperties``."""
+    found: dict[str, object] = {"id": index, "name": simulation.title, "simulated": True}
     if simulation.memory_bytes is not None:
         found["totalGlobalMem"] = simulation.memory_bytes
     return found
@@ -170,7 +175,9 @@ def _names(recording: Recording, process: int) -> Iterator[str]:
 
 
 def _threads(recording: Recording) -> dict[int, str]:
-    seen = {row.thread for row in (*recording.host, *recording.launches, *recording.waits)}
+    seen = {row.thread for row in recording.host}
+    seen |= {launch.thread for launch in recording.launches}
+    seen |= {wait.thread for wait in recording.waits}
     return {
         thread: recording.thread_names.get(thread, "main" if thread == 0 else f"thread {thread}")
         for thread in seen
@@ -182,9 +189,10 @@ def _host_row(row: HostRow, process: int) -> str:
     if row.sequence_number is not None:
         args["Sequence number"] = row.sequence_number
         args["Fwd thread id"] = row.forward_thread or 0
-    if row.shapes is not None:
-        args["Input Dims"] = [list(shape) for shape in row.shapes]
-        args["Input type"] = list(row.dtypes or ())
+    if row.inputs is not None:
+        args["Input Dims"] = row.inputs.shapes
+        args["Input type"] = row.inputs.dtypes
+        args["Concrete Inputs"] = row.inputs.values
     category = "user_annotation" if row.kind is HostKind.ANNOTATION else "cpu_op"
     place = (process, process + row.thread)
     return rows.complete(category, row.name, place, row.start_ns, row.end_ns, args)
@@ -207,9 +215,7 @@ def _launch_rows(launch: Launch, process: int) -> Iterator[str]:
     yield rows.flow("s", launch.correlation, host, launch.host_start_ns)
     if launch.kind not in COPY_KINDS:
         at = launch.host_end_ns
-        yield rows.complete(
-            "privateuse1_driver", DRIVER_CALL, host, at, at, _driver_args(launch)
-        )
+        yield rows.complete("privateuse1_driver", DRIVER_CALL, host, at, at, _driver_args(launch))
     yield rows.complete(
         CATEGORIES[launch.kind],
         launch.name,
@@ -274,9 +280,7 @@ def _collective_args(collective: CollectiveInfo) -> dict[str, object]:
 def _wait_row(wait: WaitRow, process: int) -> str:
     args = {} if wait.op is None else {"External id": wait.op}
     place = (process, process + wait.thread)
-    return rows.complete(
-        "privateuse1_runtime", wait.name, place, wait.start_ns, wait.end_ns, args
-    )
+    return rows.complete("privateuse1_runtime", wait.name, place, wait.start_ns, wait.end_ns, args)
 
 
 def _memory_rows(memory: MemoryRow, process: int) -> Iterator[str]:

@@ -1,0 +1,36 @@
+"""Which ops ran on the device and which fell back to the CPU, since the last clear."""
+
+from __future__ import annotations
+
+from trnscope.sim.virtual_trace.device import connected
+from trnscope.sim.virtual_trace.recording import LaunchKind
+
+_TRACKED = (LaunchKind.KERNEL, LaunchKind.GRAPH)
+_before: list[int] = []
+"""Launches of each execution at the last clear."""
+
+
+def get_executed_ops() -> list[str]:
+    """Names of the ops and compiled graphs that ran on the device, sorted."""
+    return _names(on_cpu=False)
+
+
+def get_fallback_ops() -> list[str]:
+    """Names of the ops that fell back to the CPU, sorted."""
+    return _names(on_cpu=True)
+
+
+def clear_op_tracking() -> None:
+    """Start anew."""
+    _before[:] = [row[3] for row in connected().extension.profiled_executions()]
+
+
+def _names(*, on_cpu: bool) -> list[str]:
+    found = set()
+    for number, (name, kind, is_on_cpu, launches) in enumerate(
+        connected().extension.profiled_executions()
+    ):
+        before = _before[number] if number < len(_before) else 0
+        if kind in _TRACKED and is_on_cpu == on_cpu and launches > before:
+            found.add(name)
+    return sorted(found)

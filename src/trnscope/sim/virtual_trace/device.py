@@ -1,0 +1,117 @@
+"""The simulated device of this process, as recording needs it; activation connects it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from trnscope.errors import CaptureError
+from trnscope.sim.virtual_trace.observed import Observed, Process, Programs, to_recording
+from trnscope.sim.virtual_trace.recording import Recording, Simulation
+from trnscope.sim.virtual_trace.trace_json import device_properties, simulation_header
+
+
+class Extension(Protocol):
+    """What is used of the compiled device; see ``csrc/profiler_bindings.cpp``."""
+
+    def observer_begin(self, with_inputs: bool) -> int:
+        """Start a recording; returns its handle."""
+
+    def observer_end(self, recording: int) -> Observed:
+        """Stop a recording."""
+
+    def profiler_has_last(self) -> bool:
+        """Whether a torch profile with a NeuronConfig has ended since the last take."""
+
+    def profiler_take_last(self) -> Observed:
+        """The recording that ran beside it."""
+
+    def profiled_executions(self) -> list[tuple[str, int, bool, int]]:
+        """By signature: name, kind, whether it falls back to the CPU, launches so far."""
+
+    def set_profiler_header(self, device_properties: str, simulation: str) -> None:
+        """What torch's own traces say of the device."""
+
+
+@dataclass(frozen=True)
+class SimulatedDevice:
+    """The compiled device and what its times come from."""
+
+    extension: Extension
+    simulation: Simulation
+    programs: Programs
+
+
+_connected: list[SimulatedDevice] = []
+
+
+def connect(device: SimulatedDevice) -> None:
+    """Make this the process's device, and have torch's own traces name it."""
+    _connected[:] = [device]
+    simulation = device.simulation
+    properties = [device_properties(simulation, index) for index in range(simulation.num_devices)]
+    header = simulation_header(simulation, clock="host real, device simulated")
+    device.extension.set_profiler_header(", ".join(map(json.dumps, properties)), json.dumps(header))
+
+
+def connected() -> SimulatedDevice:
+    """The process's device; raises :class:`CaptureError` where none is active."""
+    if not _connected:
+        raise CaptureError(
+            "no simulated device is active",
+            hint="call trnscope.sim.activate() or use trnscope run --device sim:trn2",
+        )
+    return _connected[0]
+
+
+def is_connected() -> bool:
+    """Whether this process has a simulated device."""
+    return bool(_connected)
+
+
+def to_process_recording(observed: Observed, device: SimulatedDevice) -> Recording:
+    """What was observed, with the rank of this process."""
+    rank, size = _rank_and_size()
+    process = Process(device.simulation, rank, size)
+    return to_recording(observed, process, device.programs)
+
+
+class VirtualCapture:
+    """One recording of this process in virtual time."""
+
+    def __init__(self, device: SimulatedDevice | None = None) -> None:
+        self._device = device or connected()
+        self._handle: int | None = None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it records now."""
+        return self._handle is not None
+
+    def start(self) -> None:
+        """Record from now on."""
+        if self._handle is None:
+            self._handle = self._device.extension.observer_begin(True)
+
+    def stop(self) -> Recording:
+        """Stop; returns what was recorded."""
+        if self._handle is None:
+            raise CaptureError("this recording is not running")
+        handle, self._handle = self._handle, None
+        observed = self._device.extension.observer_end(handle)
+        return to_process_recording(observed, self._device)
+
+
+def _rank_and_size(environment: Mapping[str, str] = os.environ) -> tuple[int | None, int | None]:
+    """Of the process group, else of the launcher."""
+    import torch.distributed
+
+    distributed: Any = torch.distributed
+    if distributed.is_available() and distributed.is_initialized():
+        return distributed.get_rank(), distributed.get_world_size()
+    texts = (environment.get("RANK"), environment.get("WORLD_SIZE"))
+    rank, size = (int(text) if text and text.isdecimal() else None for text in texts)
+    return rank, size

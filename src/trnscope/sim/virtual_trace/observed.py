@@ -1,0 +1,151 @@
+"""Turns what the compiled observer hands over into a :class:`Recording`."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from trnscope.sim.virtual_trace.recording import (
+    CollectiveInfo,
+    HostKind,
+    HostRow,
+    Inputs,
+    Launch,
+    LaunchKind,
+    MemoryRow,
+    Recording,
+    Simulation,
+    WaitRow,
+)
+
+_BACKWARD_SCOPE = 1
+_USER_SCOPE = 7
+_PROFILER_OPS = "profiler::"
+"""Ops by which record_function begins and ends a range: no work of the program."""
+_WAIT_NAMES = (
+    "nrt_async_sema_wait",
+    "nrt_async_sema_wait",
+    "nrt_async_sema_wait",
+    "nrt_tensor_read_wait",
+    "nrt_queue_wait",
+)
+"""By the numbers of WaitKind in ``csrc/timeline.h``."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """What a row of the device's table of signatures stands for."""
+
+    name: str
+    cache_key: str | None = None
+    on_cpu: bool = False
+    collective: CollectiveInfo | None = None
+
+
+Programs = Callable[[int], Program]
+"""The program of a signature's number."""
+Observed = Mapping[str, Any]
+"""What ``observer_end`` returns; see ``csrc/profiler_bindings.cpp``."""
+
+
+@dataclass(frozen=True)
+class Process:
+    """What the recording says of the process beside what was observed."""
+
+    simulation: Simulation
+    rank: int | None = None
+    world_size: int | None = None
+    with_shapes: bool = True
+
+
+def to_recording(observed: Observed, process: Process, programs: Programs) -> Recording:
+    """The recording. Ranges outside of it are no one's parent."""
+    inputs = [_inputs(*row) for row in observed["inputs"]] if process.with_shapes else []
+    host = tuple(
+        row
+        for values in observed["ranges"]
+        if not (row := _host_row(values, observed["names"], inputs)).name.startswith(_PROFILER_OPS)
+    )
+    known = {row.id for row in host}
+    return Recording(
+        simulation=process.simulation,
+        start_ns=observed["start_ns"],
+        end_ns=observed["end_ns"],
+        host=host,
+        launches=tuple(_launch(values, known, programs) for values in observed["launches"]),
+        waits=tuple(_wait(values, known) for values in observed["waits"]),
+        memory=_memory(observed["memory"]),
+        rank=process.rank,
+        world_size=process.world_size,
+        with_shapes=process.with_shapes,
+        with_memory=bool(observed["memory"]),
+    )
+
+
+def _inputs(shapes: Sequence[Sequence[int]], types: Sequence[str], values: Sequence[str]) -> Inputs:
+    return Inputs(tuple(tuple(shape) for shape in shapes), tuple(types), tuple(values))
+
+
+def _host_row(values: Sequence[Any], names: Sequence[str], inputs: Sequence[Inputs]) -> HostRow:
+    number, scope, name, thread, start, end, sequence, forward, place = values
+    kinds = {_BACKWARD_SCOPE: HostKind.BACKWARD, _USER_SCOPE: HostKind.ANNOTATION}
+    return HostRow(
+        id=number,
+        kind=kinds.get(scope, HostKind.OP),
+        name=names[name],
+        thread=thread,
+        start_ns=start,
+        end_ns=end,
+        sequence_number=None if sequence < 0 else sequence,
+        forward_thread=forward if scope == _BACKWARD_SCOPE else None,
+        inputs=inputs[place] if 0 <= place < len(inputs) else None,
+    )
+
+
+def _launch(values: Sequence[Any], known: set[int], programs: Programs) -> Launch:
+    (sequence, correlation, kind, signature, core, stream, thread, host_start, host_end,
+     device_start, device_end, op, num_bytes, compile_ns, switch_ns) = values  # fmt: skip
+    program = programs(signature)
+    return Launch(
+        sequence_id=sequence,
+        correlation=correlation,
+        kind=LaunchKind(kind),
+        name=program.name,
+        core=core,
+        stream=stream,
+        thread=thread,
+        host_start_ns=host_start,
+        host_end_ns=host_end,
+        device_start_ns=device_start,
+        device_end_ns=device_end,
+        op=op if op in known else None,
+        num_bytes=num_bytes,
+        cache_key=program.cache_key,
+        compile_ns=compile_ns,
+        switch_ns=switch_ns,
+        on_cpu=program.on_cpu,
+        collective=program.collective,
+        signature=signature,
+    )
+
+
+def _wait(values: Sequence[Any], known: set[int]) -> WaitRow:
+    kind, thread, start, end, op, _core, _stream = values
+    return WaitRow(_WAIT_NAMES[kind], thread, start, end, op if op in known else None)
+
+
+def _memory(rows: Sequence[Sequence[Any]]) -> tuple[MemoryRow, ...]:
+    """Addresses become numbers by first appearance: real ones differ from run to run."""
+    fresh = itertools.count(1)
+    numbers: dict[int, int] = {}
+    found = []
+    for time_ns, thread, core, address, num_bytes, total in rows:
+        if num_bytes > 0 and address not in numbers:
+            numbers[address] = next(fresh)
+        number = numbers.get(address) or next(fresh)
+        if num_bytes < 0:
+            numbers.pop(address, None)
+        found.append(MemoryRow(time_ns, thread, core, number, num_bytes, total, total))
+    return tuple(found)

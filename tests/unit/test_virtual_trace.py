@@ -1,0 +1,295 @@
+"""The virtual-time trace: values against a recording written by hand, through trnscope's reader."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.chrome_json import open_path
+from tests.unit.recordings import SEQUENCE, TRN2, launch, recording
+from trnscope.analysis.devices import summarize_devices
+from trnscope.analysis.launch import launches
+from trnscope.analysis.ops import ops
+from trnscope.model.kinds import DeviceKind, SliceKind
+from trnscope.sim.virtual_trace.observed import Process, Program, to_recording
+from trnscope.sim.virtual_trace.recording import HostKind, LaunchKind, Recording
+from trnscope.sim.virtual_trace.rows import micros
+from trnscope.sim.virtual_trace.selection import dropped_text, select
+from trnscope.sim.virtual_trace.system_events import filtered, system_events
+from trnscope.sim.virtual_trace.trace_json import trace_text, write_trace
+from trnscope.store.profile import Profile
+from trnscope.store.reader import Trace
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Trace:
+    return open_path(write_trace(recording(), tmp_path / "trace.json"))
+
+
+def rows(document: dict[str, Any], category: str) -> list[dict[str, Any]]:
+    return [row for row in document["traceEvents"] if row.get("cat") == category]
+
+
+def test_the_header_says_simulated() -> None:
+    document = json.loads(trace_text(recording()))
+    assert document["trnscopeSimulation"] == {
+        "clock": "virtual",
+        "hardware": "trn2",
+        "version": "1",
+        "model": "trn2 model v1",
+        "instance": "trn2.3xlarge",
+        "lnc": 2,
+        "dropped_events": {},
+    }
+    assert [device["simulated"] for device in document["deviceProperties"]] == [True, True]
+    assert document["deviceProperties"][1]["totalGlobalMem"] == 24 * 1024**3
+    assert document["baseTimeNanoseconds"] == 0
+    assert list(document)[-1] == "traceName"
+
+
+def test_the_reader_takes_it_whole_and_knows_it_is_simulated(trace: Trace) -> None:
+    assert trace.health.complete
+    assert not trace.health.warnings
+    assert trace.source.format == "kineto"
+    assert trace.source.simulated
+    assert Profile((trace,)).simulated_by == "trn2 model v1"
+
+
+def test_device_times_are_the_recordings(trace: Trace) -> None:
+    (row,) = summarize_devices(trace)
+    assert row.device.label == "neuron:0"
+    assert row.device.kind is DeviceKind.NEURON
+    assert (row.device.simulated, row.device.name) == (True, "AWS Trainium2")
+    # Copies 10 + 10 µs, the product 30, the all-reduce 30; 18 of it after the product.
+    assert row.sum_ns == recording().device_ns == 80_000
+    assert (row.compute_ns, row.communication_ns, row.memcpy_ns) == (30_000, 30_000, 20_000)
+    assert (row.busy_ns, row.idle_ns) == (68_000, 6_000)
+    assert row.exposed_communication_ns == 18_000
+
+
+def test_nothing_is_unlinked(trace: Trace) -> None:
+    (row,) = summarize_devices(trace)
+    assert row.unlinked_ns == 0
+    assert ops(Profile((trace,))).unattributed_device_ns == 0
+
+
+def test_ops_have_their_own_work(trace: Trace) -> None:
+    table = {row.name: row for row in ops(Profile((trace,))).rows}
+    assert table["aten::mm"].self_device_ns == 30_000
+    assert table["aten::linear"].device_total_ns == 30_000
+    assert table["aten::linear"].self_cpu_ns == 13_002 - 12_000
+    assert table["nrt_execute"].self_cpu_ns == 10_000
+    assert table["kmgr_exec_core"].self_cpu_ns == 0
+
+
+def test_launch_latencies_are_those_of_the_model(trace: Trace) -> None:
+    found = launches(Profile((trace,)))
+    assert sorted(row.num_launches for row in found.streams) == [1, 3]
+
+
+def test_runtime_rows_are_of_the_launching_thread(trace: Trace) -> None:
+    kinds = trace.slices.kind
+    names = trace.strings.take(trace.slices.name)
+    runtime = {name for name, kind in zip(names, kinds, strict=True) if kind == SliceKind.RUNTIME}
+    assert runtime == {
+        "nrt_tensor_write",
+        "nrt_execute",
+        "nrt_cc_schedule",
+        "nrt_tensor_read",
+        "nrt_async_sema_wait",
+        "kmgr_exec_core",
+    }
+
+
+def test_flows_join_launch_and_work() -> None:
+    document = json.loads(trace_text(recording()))
+    flows = rows(document, "ac2g")
+    starts = {row["id"]: row["ts"] for row in flows if row["ph"] == "s"}
+    ends = {row["id"]: (row["ts"], row["bp"]) for row in flows if row["ph"] == "f"}
+    assert starts == {1: 2.0, 2: 9.0, 3: 22.0, 4: 27.0}
+    assert ends == {1: (6.0, "e"), 2: (22.0, "e"), 3: (40.0, "e"), 4: (70.0, "e")}
+
+
+def test_ids_beyond_what_a_float_holds_stay_exact() -> None:
+    huge = (1 << 62) + 1
+    one = launch(2, LaunchKind.KERNEL, "aten::mm", (0, 1), (2, 3), op=4)
+    document = json.loads(trace_text(recording(launches=(replace(one, sequence_id=huge),))))
+    (driver,) = rows(document, "privateuse1_driver")
+    assert driver["args"]["nrt_sequence_id"] == driver["args"]["flow_id"] == str(huge)
+
+
+def test_collectives_and_copies_have_their_arguments() -> None:
+    document = json.loads(trace_text(recording()))
+    reduce = rows(document, "kernel")[1]["args"]
+    assert (reduce["Collective name"], reduce["In msg nelems"]) == ("all_reduce", 1024)
+    assert (reduce["Group size"], reduce["Process Group Ranks"]) == (2, "[0, 1]")
+    copy_in, copy_out = (row["args"] for row in rows(document, "gpu_memcpy"))
+    assert (copy_in["kind"], copy_in["bytes"]) == ("HtoD", 262_144)
+    assert (copy_out["kind"], copy_out["bytes"]) == ("DtoH", 4)
+
+
+def test_arguments_of_ops() -> None:
+    document = json.loads(trace_text(recording()))
+    (linear,) = (row for row in rows(document, "cpu_op") if row["name"] == "aten::linear")
+    assert linear["args"]["Input Dims"] == [[128, 1024], []]
+    assert linear["args"]["Input type"] == ["c10::BFloat16", "Scalar"]
+    assert linear["args"]["Concrete Inputs"] == ["", "1"]
+
+
+def test_times_are_exact_to_the_nanosecond() -> None:
+    assert micros(1) == "0.001"
+    assert micros(12_345_678_901_234_567) == "12345678901234.567"
+
+
+def test_ranks_name_themselves(tmp_path: Path) -> None:
+    path = write_trace(recording(rank=3, world_size=8), tmp_path / "trace.json")
+    source = open_path(path).source
+    assert (source.rank, source.world_size) == (3, 8)
+
+
+def test_the_same_recording_gives_the_same_bytes(tmp_path: Path) -> None:
+    first = write_trace(recording(), tmp_path / "a" / "trace.json").read_bytes()
+    assert write_trace(recording(), tmp_path / "b" / "trace.json").read_bytes() == first
+
+
+# Selection -----------------------------------------------------------------------------
+
+
+def many(count: int, core: int) -> list[Any]:
+    return [
+        launch(10 * core + i, LaunchKind.KERNEL, "aten::mm", (i, i), (i, i + 1), core=core)
+        for i in range(count)
+    ]
+
+
+def test_the_latest_executions_of_each_core_are_kept() -> None:
+    whole = recording(launches=tuple(many(5, 0) + many(2, 1)), memory=())
+    kept = select(whole, None, 3)
+    assert [(one.core, one.host_start_ns) for one in kept.launches] == [
+        (0, 2), (0, 3), (0, 4), (1, 0), (1, 1),
+    ]  # fmt: skip
+    assert kept.dropped == {0: 2}
+    assert dropped_text(kept) == (
+        "2 trace events were dropped during capture (stored 5 out of 7 total events); "
+        "raise max_events_per_nc"
+    )
+    assert dropped_text(select(whole, None, 5)) is None
+
+
+def test_cores_left_out_are_no_drops() -> None:
+    kept = select(recording(launches=tuple(many(5, 0) + many(2, 1))), frozenset({1}), 10)
+    assert {one.core for one in kept.launches} == {1}
+    assert kept.memory == ()
+    assert kept.dropped == {}
+
+
+# System events -------------------------------------------------------------------------
+
+
+def test_a_chain_of_ids_leads_from_the_op_to_each_physical_core() -> None:
+    events = system_events(recording())
+    op = next(event for event in events if event.name == "aten::mm [trace.json]")
+    assert (op.source, op.flow_ids) == ("framework", (SEQUENCE + 2,))
+    call = next(event for event in events if event.name == "nrt_execute")
+    assert call.flow_ids == op.flow_ids
+    wait = next(event for event in events if event.name == "kbl_exec_wait")
+    assert wait.flow_ids == (SEQUENCE + 2, 1)
+    running = [event for event in events if event.name == "nc_exec_running"]
+    assert [event.pcore_idx for event in running] == [0, 1]
+    assert {event.flow_ids for event in running} == {(1,)}
+    assert {event.attributes["model_id"] for event in (wait, *running)} == {1}
+    assert {(event.start_ns, event.end_ns) for event in running} == {(22_000, 52_000)}
+
+
+def test_events_are_numbered_in_time() -> None:
+    events = system_events(recording())
+    assert [event.id for event in events] == list(range(1, len(events) + 1))
+    starts = [event.start_ns for event in events]
+    assert starts == sorted(starts)
+
+
+def test_executions_count_up_for_each_program() -> None:
+    same = many(2, 0)
+    other = replace(many(1, 0)[0], name="aten::add", switch_ns=0)
+    events = system_events(replace(recording(), launches=(*same, other), simulation=TRN2))
+    chains = [
+        (event.attributes["model_id"], event.flow_ids)
+        for event in events
+        if event.name == "nc_exec_running" and event.pcore_idx == 0
+    ]
+    assert sorted(chains) == [(1, (1,)), (1, (2,)), (2, (1,))]
+
+
+def test_a_switch_is_the_first_part_of_its_execution() -> None:
+    one = launch(1, LaunchKind.KERNEL, "aten::mm", (0, 1), (10, 30), switch_ns=5)
+    (switch,) = (
+        event
+        for event in system_events(recording(launches=(one,)))
+        if event.name == "nc_model_switch"
+    )
+    assert (switch.start_ns, switch.end_ns, switch.source) == (10, 15, "neuron_hw")
+
+
+def test_filters_by_type_and_by_name() -> None:
+    events = system_events(recording())
+    hardware = {event.name for event in filtered(events, ("hardware",))}
+    assert hardware == {"dmem_buf_copyin", "nc_exec_running", "cc_running", "dmem_buf_copyout"}
+    assert {event.name for event in filtered(events, ("hardware", "^cc_running"))} == (
+        hardware - {"cc_running"}
+    )
+    assert {event.name for event in filtered(events, ("nrt_execute",))} == {"nrt_execute"}
+    assert filtered(events, ()) == events
+
+
+# From the observer ---------------------------------------------------------------------
+
+OBSERVED: dict[str, Any] = {
+    "start_ns": 5,
+    "end_ns": 90,
+    "names": ["aten::mm", "step", "profiler::_record_function_enter_new", "MmBackward0"],
+    "inputs": [([[2, 3], []], ["float", "Scalar"], ["", "1"])],
+    "ranges": [
+        (11, 7, 1, 0, 5, 90, -1, 0, -1),
+        (12, 0, 2, 0, 5, 5, -1, 0, -1),
+        (13, 0, 0, 0, 6, 20, 4, 0, 0),
+        (14, 1, 3, 1, 30, 40, 4, 0, -1),
+    ],
+    "launches": [
+        (SEQUENCE, 1, 0, 3, 0, 0, 0, 7, 9, 12, 20, 13, 0, 1, 2),
+        (SEQUENCE + 1, 2, 0, 3, 0, 0, 0, 7, 9, 20, 28, 2, 0, 0, 0),
+    ],
+    "waits": [(0, 0, 41, 60, 11, 0, -1)],
+    "memory": [(6, 0, 0, 0xAAA, 64, 64), (7, 0, 0, 0xBBB, 8, 72), (8, 0, 0, 0xAAA, -64, 8),
+               (9, 0, 0, 0xAAA, 16, 24)],
+}  # fmt: skip
+
+
+def observed() -> Recording:
+    return to_recording(OBSERVED, Process(TRN2), lambda number: Program(f"op{number}", "key"))
+
+
+def test_what_the_observer_saw_becomes_a_recording() -> None:
+    found = observed()
+    assert [(row.id, row.name, row.kind) for row in found.host] == [
+        (11, "step", HostKind.ANNOTATION),
+        (13, "aten::mm", HostKind.OP),
+        (14, "MmBackward0", HostKind.BACKWARD),
+    ]
+    assert found.host[1].inputs is not None
+    assert found.host[1].inputs.shapes == ((2, 3), ())
+    assert (found.host[0].sequence_number, found.host[1].sequence_number) == (None, 4)
+    assert found.host[2].forward_thread == 0
+    first, second = found.launches
+    assert (first.name, first.op, first.compile_ns, first.switch_ns) == ("op3", 13, 1, 2)
+    assert second.op is None  # its op began before the recording
+    assert (found.waits[0].name, found.waits[0].op) == ("nrt_async_sema_wait", 11)
+
+
+def test_real_addresses_leave_no_trace() -> None:
+    assert [(row.address, row.num_bytes) for row in observed().memory] == [
+        (1, 64), (2, 8), (1, -64), (3, 16),
+    ]  # fmt: skip
