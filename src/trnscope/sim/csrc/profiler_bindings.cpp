@@ -61,20 +61,14 @@ py::dict to_dict(const Observed& observed) {
     return result;
 }
 
-py::list executions() {
-    py::list result;
-    Executions& all = Executions::instance();
-    for (std::uint32_t signature = 0; signature < all.size(); ++signature) {
-        const Execution& execution = all.at(signature);
-        result.append(py::make_tuple(execution.name, static_cast<int>(execution.kind),
-                                     execution.is_on_cpu, execution.num_launches.load()));
-    }
-    return result;
+std::string signature_name(std::uint32_t signature) {
+    return Executions::instance().at(signature).name;
 }
 
 }  // namespace
 
 void bind_profilers(py::module_& module) {
+    connect_profilers(&signature_name);
     module.def("observer_begin",
                [](bool with_inputs) { return Observer::instance().begin(with_inputs); });
     module.def("observer_end", [](std::uint64_t recording) {
@@ -83,7 +77,6 @@ void bind_profilers(py::module_& module) {
     module.def("profiler_has_last", &has_last_observed);
     module.def("profiler_take_last", [] { return to_dict(take_last_observed()); });
     module.def("profiler_num_dropped", &num_dropped_by_profiler);
-    module.def("profiled_executions", &executions);
     module.def("set_profiler_header", &set_profiler_header);
 }
 

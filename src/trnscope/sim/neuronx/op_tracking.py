@@ -6,8 +6,8 @@ from trnscope.sim.virtual_trace.device import connected
 from trnscope.sim.virtual_trace.recording import LaunchKind
 
 _TRACKED = (LaunchKind.KERNEL, LaunchKind.GRAPH)
-_before: list[int] = []
-"""Launches of each execution at the last clear."""
+_before: dict[int, int] = {}
+"""Launches of each signature at the last clear."""
 
 
 def get_executed_ops() -> list[str]:
@@ -22,15 +22,15 @@ def get_fallback_ops() -> list[str]:
 
 def clear_op_tracking() -> None:
     """Start anew."""
-    _before[:] = [row[3] for row in connected().extension.profiled_executions()]
+    _before.clear()
+    _before.update((row[0], row[3]) for row in connected().extension.executions())
 
 
 def _names(*, on_cpu: bool) -> list[str]:
-    found = set()
-    for number, (name, kind, is_on_cpu, launches) in enumerate(
-        connected().extension.profiled_executions()
-    ):
-        before = _before[number] if number < len(_before) else 0
-        if kind in _TRACKED and is_on_cpu == on_cpu and launches > before:
-            found.add(name)
-    return sorted(found)
+    return sorted(
+        {
+            name
+            for signature, name, kind, launches, is_on_cpu in connected().extension.executions()
+            if kind in _TRACKED and is_on_cpu == on_cpu and launches > _before.get(signature, 0)
+        }
+    )

@@ -29,8 +29,11 @@ class Extension(Protocol):
     def profiler_take_last(self) -> Observed:
         """The recording that ran beside it."""
 
-    def profiled_executions(self) -> list[tuple[str, int, bool, int]]:
-        """By signature: name, kind, whether it falls back to the CPU, launches so far."""
+    def now_ns(self) -> int:
+        """The host's virtual clock."""
+
+    def executions(self) -> list[tuple[int, str, int, int, bool]]:
+        """Signature, name, kind, launches so far, and whether it falls back to the CPU."""
 
     def set_profiler_header(self, device_properties: str, simulation: str) -> None:
         """What torch's own traces say of the device."""

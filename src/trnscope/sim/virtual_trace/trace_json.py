@@ -8,10 +8,14 @@ was measured.
 
 from __future__ import annotations
 
+import gzip
+import io
 import json
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, TextIO
 
 from trnscope.sim.virtual_trace import rows
 from trnscope.sim.virtual_trace.recording import (
@@ -64,12 +68,21 @@ def write_trace(recording: Recording, path: Path) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with unfinished.open("w", encoding="utf-8") as file:
+        with _opened(unfinished, compress=path.suffix == ".gz") as file:
             file.writelines(_document(recording, path.name))
         unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)
     return path
+
+
+@contextmanager
+def _opened(path: Path, *, compress: bool) -> Iterator[TextIO]:
+    with path.open("wb") as raw:
+        # Neither a name nor a time in the header: the same trace gives the same bytes.
+        file: Any = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if compress else raw
+        with io.TextIOWrapper(file, encoding="utf-8") as text:
+            yield text
 
 
 def trace_text(recording: Recording, name: str = "trace.json") -> str:
