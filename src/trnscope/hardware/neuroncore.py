@@ -80,7 +80,16 @@ class DmaFigures:
 
     engines: int
     engine_bytes_per_ns: float
-    descriptor_floor_ns: float
+    ring_descriptor_ns: float
+    """The least time of a descriptor that was prepared in a ring."""
+    hardware_descriptors: bool
+    """Descriptors are made by hardware while the program runs."""
+    issue_ns: float
+    """A queue's time for one transfer instruction, and"""
+    issue_descriptor_ns: float
+    """for each of its descriptors."""
+    hardware_descriptor_ns: float
+    """Added to a descriptor's data where hardware makes it."""
     trigger_ns: float
     completion_ns: float
     done_to_engine_ns: float
@@ -180,7 +189,9 @@ def _tensor(numbers: Numbers) -> TensorFigures:
 def _dma(numbers: Numbers) -> DmaFigures:
     fields = DmaFigures.__dataclass_fields__
     values = {key: numbers.get("dma", key) for key in fields}
-    return DmaFigures(engines=int(values.pop("engines")), **values)
+    engines = int(values.pop("engines"))
+    hardware = bool(values.pop("hardware_descriptors"))
+    return DmaFigures(engines=engines, hardware_descriptors=hardware, **values)
 
 
 @cache

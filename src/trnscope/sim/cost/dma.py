@@ -1,8 +1,10 @@
 """Times of a DMA transfer: descriptors spread over the core's DMA engines.
 
-A descriptor takes the longer of a floor and its bytes at the engine's rate, which is the published
-curve of efficiency by size (0.43 of the peak at 1 KiB a partition, 0.97 at 4 KiB). Trigger and
-completion are latencies: they delay what waits for the transfer, and other transfers overlap them.
+Descriptors that were prepared in a ring take the longer of a floor and their bytes at the engine's
+rate, which is the published curve of efficiency by size (0.43 of the peak at 1 KiB a partition,
+0.97 at 4 KiB). Where hardware makes them, a queue spends time on every transfer instruction instead, and
+the engines only a little on each descriptor. Trigger and completion are latencies: they delay what
+waits for the transfer, and other transfers overlap them.
 """
 
 from __future__ import annotations
@@ -20,6 +22,8 @@ MAX_DESCRIPTOR_BYTES = 65536
 class DmaTime:
     """What one transfer takes."""
 
+    issue_ns: float
+    """Of its queue."""
     busy_ns: float
     """Share of the engines' time, all of them together."""
     data_ns: float
@@ -33,32 +37,31 @@ class DmaModel:
         self.core = core
         self.figures = core.dma
 
-    def efficiency(self, descriptor_bytes: int) -> float:
-        """Bandwidth relative to that of long descriptors."""
-        return (
-            descriptor_bytes
-            / self.figures.engine_bytes_per_ns
-            / self.descriptor_ns(descriptor_bytes)
-        )
-
-    def descriptor_ns(self, descriptor_bytes: int) -> float:
+    def descriptor_ns(self, descriptor_bytes: int, *, ring: bool = True) -> float:
         """Time of one descriptor on one engine."""
-        data = descriptor_bytes / self.figures.engine_bytes_per_ns
-        return max(self.figures.descriptor_floor_ns, data)
+        figures = self.figures
+        data = descriptor_bytes / figures.engine_bytes_per_ns
+        if figures.hardware_descriptors and not ring:
+            return figures.hardware_descriptor_ns + data
+        return max(figures.ring_descriptor_ns, data)
 
     def time(self, transfer: DmaTransfer) -> DmaTime:
         """Of one transfer, its repeats not counted."""
+        figures = self.figures
         size = max(1, min(transfer.descriptor_bytes, transfer.num_bytes, MAX_DESCRIPTOR_BYTES))
-        descriptors = max(1, -(-transfer.num_bytes // size))
-        each = self.descriptor_ns(size)
+        descriptors = -(-transfer.num_bytes // size)
+        each = self.descriptor_ns(size, ring=transfer.ring)
         if transfer.software:
-            each = max(each, self.figures.software_packet_ns * self.figures.engines)
+            each = max(each, figures.software_packet_ns * figures.engines)
         if transfer.transpose:
-            each /= self.figures.transpose_rate
-        engines = min(transfer.engines, self.figures.engines)
-        busy = max(descriptors * each / self.figures.engines, self._bandwidth_ns(transfer))
+            each /= figures.transpose_rate
+        engines = min(transfer.engines, figures.engines)
+        busy = max(descriptors * each / figures.engines, self._bandwidth_ns(transfer))
         rounds = -(-descriptors // engines)
-        return DmaTime(busy, max(rounds * each, busy))
+        issue = figures.issue_ns + figures.issue_descriptor_ns * min(descriptors, 128)
+        if transfer.ring or transfer.software:
+            issue = 0.0
+        return DmaTime(issue, busy, max(rounds * each, busy))
 
     def _bandwidth_ns(self, transfer: DmaTransfer) -> float:
         if not transfer.hbm:

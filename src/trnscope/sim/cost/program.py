@@ -68,6 +68,8 @@ class Instruction:
     """Cycles of one, where the opcode's formula does not apply."""
     from_psum: bool = False
     """An operand is in PSUM."""
+    accumulate: bool = False
+    """What is written is added to its content, until somebody reads that."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,8 @@ class DmaTransfer:
     repeat: int = 1
     software: bool = False
     """Descriptors are made by software while it runs (indirect addresses)."""
+    ring: bool = False
+    """Descriptors were prepared in a ring although the chip could make them itself."""
     transpose: bool = False
     hbm: bool = True
     """One side is HBM."""

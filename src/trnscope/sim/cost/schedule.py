@@ -20,6 +20,8 @@ from trnscope.sim.cost.program import DmaTransfer, Instruction, Loop, Program
 ENGINES = ("tensor", "vector", "scalar", "gpsimd", "sync", "dma")
 DMA = ENGINES.index("dma")
 MAX_GAPS = 6
+MAX_QUEUES = 8
+"""DMA queues of a program that issue by themselves; more share these."""
 MAX_PERIOD = 4
 MAX_FOLLOWED = 20
 """Iterations of a loop that are followed before it is advanced by its average."""
@@ -72,6 +74,9 @@ class _Leaf:
     result_ns: float
     reads: tuple[int, ...]
     writes: tuple[int, ...]
+    queue: int = 0
+    issue_ns: float = 0.0
+    accumulate: bool = False
 
 
 @dataclass(frozen=True)
@@ -83,13 +88,14 @@ class _LoopNode:
 class _Slots:
     """The buffers of a tile: when each holds its content, who wrote it, and when it is free."""
 
-    __slots__ = ("current", "ready", "released", "writer")
+    __slots__ = ("current", "ready", "released", "used", "writer")
 
     def __init__(self, buffers: int) -> None:
         self.current = 0
         self.ready = [0.0] * buffers
         self.released = [0.0] * buffers
         self.writer = -1
+        self.used = True
 
 
 class Scheduler:
@@ -100,10 +106,12 @@ class Scheduler:
         self.engine_model = EngineModel(core)
         self.dma_model = DmaModel(core)
         self.throttle = throttle
+        self.queues: dict[str, int] = {}
 
     def run(self, program: Program, max_executions: int = 0) -> Schedule:
         """The schedule, with up to ``max_executions`` single executions listed."""
         names = {tile.name: number for number, tile in enumerate(program.tiles)}
+        self.queues.clear()
         nodes = self._nodes(program.steps, names)
         machine = _Machine(self.core, program, self.throttle, max_executions)
         machine.follow(nodes)
@@ -125,11 +133,15 @@ class Scheduler:
         if isinstance(step, DmaTransfer):
             dma = self.dma_model.time(step)
             extra = dma.busy_ns * (step.repeat - 1)
-            return _Leaf(step, DMA, dma.busy_ns + extra, dma.data_ns + extra, reads, writes)
+            queue = self.queues.setdefault(step.queue, len(self.queues))
+            issue = dma.issue_ns * step.repeat
+            busy, data = dma.busy_ns + extra, dma.data_ns + extra
+            return _Leaf(step, DMA, busy, data, reads, writes, queue, issue)
         time = self.engine_model.time(step)
         extra = time.busy_ns * (step.repeat - 1)
         engine = ENGINES.index(step.engine)
-        return _Leaf(step, engine, time.busy_ns + extra, time.result_ns + extra, reads, writes)
+        busy, result = time.busy_ns + extra, time.result_ns + extra
+        return _Leaf(step, engine, busy, result, reads, writes, accumulate=step.accumulate)
 
 
 class _Machine:
@@ -147,6 +159,7 @@ class _Machine:
         self.active_until = [0.0] * len(ENGINES)
         self.end = 0.0
         self.gaps: list[tuple[float, float]] = []
+        self.queue_free = [0.0] * MAX_QUEUES
         self.tiles = [_Slots(tile.buffers) for tile in program.tiles]
         self.executions: list[Execution] = []
         self.cut = max_executions == 0
@@ -214,7 +227,10 @@ class _Machine:
     def _transfer(self, leaf: _Leaf) -> None:
         dma = self.core.dma
         ready = self._after_tiles(leaf, 0.0, dma.engine_to_trigger_ns)
-        ready = max(ready, dma.trigger_ns)
+        queue = leaf.queue % MAX_QUEUES
+        issued = max(ready, self.queue_free[queue])
+        self.queue_free[queue] = issued + leaf.issue_ns
+        ready = max(issued, dma.trigger_ns)
         start = self._claim(ready, leaf.busy_ns)
         end = max(start + leaf.result_ns, self.free[DMA] if leaf.busy_ns == 0 else 0.0)
         self.busy[DMA] += leaf.busy_ns
@@ -249,16 +265,20 @@ class _Machine:
             start = max(start, ready)
         for number in leaf.writes:
             tile = self.tiles[number]
-            start = max(start, tile.released[(tile.current + 1) % len(tile.ready)])
+            if tile.used or not leaf.accumulate:
+                start = max(start, tile.released[(tile.current + 1) % len(tile.ready)])
         return start
 
     def _write(self, leaf: _Leaf, end: float, engine: int) -> None:
         for number in leaf.reads:
             tile = self.tiles[number]
             tile.released[tile.current] = max(tile.released[tile.current], end)
+            tile.used = True
         for number in leaf.writes:
             tile = self.tiles[number]
-            tile.current = (tile.current + 1) % len(tile.ready)
+            if tile.used or not leaf.accumulate:
+                tile.current = (tile.current + 1) % len(tile.ready)
+            tile.used = False
             tile.ready[tile.current] = end
             tile.released[tile.current] = end
             tile.writer = engine
@@ -290,7 +310,7 @@ class _Machine:
 
     def _clocks(self) -> list[float]:
         """Every clock in an order that does not depend on which buffer is current."""
-        clocks = [*self.free, *self.busy, *self.active_until, self.end]
+        clocks = [*self.free, *self.busy, *self.active_until, *self.queue_free, self.end]
         for tile in self.tiles:
             turn = tile.current + 1
             clocks += tile.ready[turn:] + tile.ready[:turn]
@@ -303,7 +323,7 @@ class _Machine:
     def _advance(self, now: list[float], before: list[float], times: int) -> None:
         """Move every clock on by ``times`` periods."""
         moved = iter([a + (a - b) * times for a, b in zip(now, before, strict=True)])
-        for clocks in (self.free, self.busy, self.active_until):
+        for clocks in (self.free, self.busy, self.active_until, self.queue_free):
             clocks[:] = [next(moved) for _ in clocks]
         self.end = next(moved)
         for tile in self.tiles:
