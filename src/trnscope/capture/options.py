@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from enum import Enum
 from pathlib import Path
 
+from trnscope.capture.simulation import SimulatedTarget, parse_target
 from trnscope.errors import UsageError
 
 
@@ -39,6 +40,12 @@ class CaptureSettings:
     shapes: bool = False
     memory: bool = False
     gzip: bool = False
+    device: str | None = None
+    """The simulated device that the script finds: ``sim:trn2``; None: what is there."""
+    lnc: int | None = None
+    """Physical NeuronCores for each logical one; None: the instance's default."""
+    numerics: bool = True
+    """Whether the simulated device computes values; without, every one is zero."""
 
     def __post_init__(self) -> None:
         if self.steps < 1:
@@ -51,6 +58,19 @@ class CaptureSettings:
             raise UsageError(
                 f"cannot record for {self.max_seconds:g} s", hint="give more than 0 seconds"
             )
+        if self.device is not None:
+            parse_target(self.device, self.lnc, numerics=self.numerics)
+        elif self.lnc is not None or not self.numerics:
+            raise UsageError(
+                "--lnc and --no-numerics are of a simulated device", hint="add --device sim:trn2"
+            )
+
+    @property
+    def target(self) -> SimulatedTarget | None:
+        """The simulated device, if one was asked for."""
+        if self.device is None:
+            return None
+        return parse_target(self.device, self.lnc, numerics=self.numerics)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,9 @@ from types import ModuleType
 HERE = os.path.dirname(os.path.abspath(__file__))
 SETTINGS = "TRNSCOPE_CAPTURE"
 ROOT = "TRNSCOPE_CAPTURE_ROOT"
+NEURON_PACKAGE = "torch_neuronx"
+SIMULATED = '"device": "sim:'
+"""In the settings' text: the script runs on a simulated device."""
 
 
 class _AfterTorch(MetaPathFinder):
@@ -81,6 +84,32 @@ class _Loader(Loader):
         self._after.start()
 
 
+class _StandIn(MetaPathFinder, Loader):
+    """Lets a script import torch_neuronx before torch: on the simulated device, torch brings it."""
+
+    def find_spec(
+        self,
+        name: str,
+        path: Sequence[str] | None = None,
+        target: ModuleType | None = None,
+    ) -> ModuleSpec | None:
+        """Answer for torch_neuronx alone, once; the real package goes first."""
+        if name != NEURON_PACKAGE:
+            return None
+        sys.meta_path.remove(self)
+        if PathFinder.find_spec(name, path, target) is not None:
+            return None
+        importlib.import_module("torch")
+        return ModuleSpec(name, self) if name in sys.modules else None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        """The module that the simulated device has put in place."""
+        return sys.modules[spec.name]
+
+    def exec_module(self, module: ModuleType) -> None:
+        """It has run already."""
+
+
 def _run_the_users_own_sitecustomize() -> None:
     # Ours hides one that the environment may have; run it as the interpreter would have.
     ours = sys.modules.pop("sitecustomize")
@@ -98,6 +127,8 @@ def _install() -> None:
     settings = os.environ.get(SETTINGS)
     if settings is not None:
         sys.meta_path.insert(0, _AfterTorch(settings, is_root))
+        if SIMULATED in settings:
+            sys.meta_path.insert(0, _StandIn())
     _run_the_users_own_sitecustomize()
 
 

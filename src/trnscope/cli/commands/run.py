@@ -64,6 +64,30 @@ def run(
         bool, typer.Option("--memory", help="Record allocations and frees too.")
     ] = False,
     gzip: Annotated[bool, typer.Option("--gzip", help="Compress the trace.")] = False,
+    device: Annotated[
+        str | None,
+        typer.Option(
+            "--device",
+            metavar="DEVICE",
+            help="Run on a simulated Trainium: sim:trn2, sim:trn1, sim:trn3, sim:inf2, or an "
+            "instance type as in sim:trn2.48xlarge. All times are then simulated.",
+        ),
+    ] = None,
+    lnc: Annotated[
+        int | None,
+        typer.Option(
+            "--lnc",
+            metavar="N",
+            help="Simulated: physical NeuronCores for each device. [default: the instance's]",
+        ),
+    ] = None,
+    numerics: Annotated[
+        bool,
+        typer.Option(
+            "--numerics/--no-numerics",
+            help="Simulated: compute values, or leave every one zero to be fast.",
+        ),
+    ] = True,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -83,6 +107,7 @@ def run(
       trnscope run train.py --epochs 1
       trnscope run --steps 4 --stack -m package.train
       trnscope run torchrun --nproc-per-node 2 train.py
+      trnscope run --device sim:trn2 train.py
     """
     from trnscope.capture.options import CaptureSettings, RunOptions, StepsBy
     from trnscope.capture.run import run_script
@@ -97,6 +122,9 @@ def run(
         shapes=shapes,
         memory=memory,
         gzip=gzip,
+        device=device,
+        lnc=lnc,
+        numerics=numerics,
     )
     result = run_script(RunOptions(script, tuple(args or ()), module, out, settings))
     return report(result, as_json=as_json)

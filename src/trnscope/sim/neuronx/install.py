@@ -7,6 +7,8 @@ import importlib.machinery
 import sys
 from types import ModuleType
 
+from trnscope.sim.neuronx.inspect_capture import start_from_environment
+
 PACKAGE = "torch_neuronx"
 _STAND_INS = {
     PACKAGE: "trnscope.sim.neuronx.api",
@@ -20,11 +22,15 @@ def is_real_installed() -> bool:
 
 
 def install() -> bool:
-    """Install the stand-ins; returns whether they are used."""
+    """Install the stand-ins, and record where the environment asks for it.
+
+    Returns whether the stand-ins are used.
+    """
     if is_real_installed():
         return False
     for name, module in _STAND_INS.items():
         sys.modules[name] = importlib.import_module(module)
+    start_from_environment()
     return True
 
 
