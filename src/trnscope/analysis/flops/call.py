@@ -131,9 +131,9 @@ class OpCall:
         return found if isinstance(found, Tensor) else None
 
     def tensor_list(self, position: int) -> tuple[Tensor, ...]:
-        """The list of tensors at a position."""
+        """The list of tensors at a position; old profilers left its members out."""
         found = self.arguments[position] if position < len(self.arguments) else None
-        if not isinstance(found, tuple):
+        if not isinstance(found, tuple) or not found:
             raise CannotCount(f"argument {position} is no recorded list of tensors")
         return found
 
