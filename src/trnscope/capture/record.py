@@ -92,6 +92,9 @@ class CaptureRecord:
     world_size: int | None = None
     is_root: bool = False
     """Whether this is the process that ``trnscope run`` itself started."""
+    device: str | None = None
+    """The simulated device that it ran on, as in ``sim:trn2``; None: the real ones. The times of
+    steps are virtual then, and recording adds nothing to them."""
     steps_by: str | None = None
     """``optimizer``, ``forward`` or ``time``; None when no step was seen."""
     first_step: int | None = None

@@ -66,7 +66,10 @@ def report_lines(
     yield sentence_line(split, view)
     yield from busiest_op_line(table)
     for record in records:
-        yield from _cost(record.overhead, _who(record) if len(records) > 1 else None)
+        if record.device is None:
+            yield from _cost(record.overhead, _who(record) if len(records) > 1 else None)
+    if any(record.device is not None for record in records):
+        yield note("All times are virtual: what recording costs this machine is not in them.")
 
 
 def next_lines(traces: tuple[Path, ...]) -> Iterator[Text]:
