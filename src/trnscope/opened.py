@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from trnscope.analysis.memory import MemoryReport
     from trnscope.analysis.ops import OpsTable
     from trnscope.analysis.overlap import Overlap
+    from trnscope.analysis.roofline import Roofline
     from trnscope.analysis.steps import Steps
     from trnscope.analysis.summary import Summary
+    from trnscope.analysis.window import Window
     from trnscope.store.sql import QueryResult
 
 
@@ -84,11 +86,29 @@ class OpenedProfile(Profile):
 
         return memory(self)
 
+    def roofline(
+        self,
+        hardware: str | None = None,
+        *,
+        peak_flops: float | None = None,
+        peak_bandwidth: float | None = None,
+    ) -> Roofline:
+        """Each op against the peaks of the device, which ``hardware`` names or numbers give."""
+        from trnscope.analysis.roofline import roofline
+
+        return roofline(self, hardware, peak_flops=peak_flops, peak_bandwidth=peak_bandwidth)
+
     def health(self) -> HealthReport:
         """How far the figures can be trusted."""
         from trnscope.analysis.health import health
 
         return health(self)
+
+    def window(self, start_ns: int, end_ns: int) -> Window:
+        """Device use and time by name in a stretch of time, ns from the start of real work."""
+        from trnscope.analysis.window import window
+
+        return window(self, start_ns, end_ns)
 
     def sql(self, query: str) -> QueryResult:
         """The rows of one SELECT over the views of docs/reference/sql-views.md."""

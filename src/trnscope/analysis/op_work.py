@@ -18,7 +18,15 @@ from functools import lru_cache
 import numpy as np
 
 from trnscope import _native
-from trnscope.analysis.flops import Uncounted, Work, count, has_formula, is_wrapper, parse_call
+from trnscope.analysis.flops import (
+    Uncounted,
+    Work,
+    count,
+    has_formula,
+    is_without_work,
+    is_wrapper,
+    parse_call,
+)
 from trnscope.analysis.grouping import I64, U32, group_sum
 from trnscope.model.kinds import SliceKind
 from trnscope.store.reader import Trace
@@ -63,6 +71,8 @@ class OpWork:
     """Copies between host and device: the link binds them."""
     unattributed_ns: int
     """Other device work without an op: its launch is not in the trace, or no op made it."""
+    overhead_ns: int
+    """Host time of ops that only call others, make views or allocate; 0 with a device."""
     has_shapes: bool
     """Whether any op has its shapes recorded."""
 
@@ -83,6 +93,7 @@ def op_work(trace: Trace) -> OpWork:
         communication_ns=times.communication_ns,
         host_copy_ns=times.host_copy_ns,
         unattributed_ns=times.unattributed_ns,
+        overhead_ns=times.overhead_ns,
         has_shapes=trace.attribute("input_dims") is not None,
     )
 
@@ -95,6 +106,7 @@ class _Times:
     communication_ns: int = 0
     host_copy_ns: int = 0
     unattributed_ns: int = 0
+    overhead_ns: int = 0
 
 
 def _counted_ops(trace: Trace) -> Bool:
@@ -212,9 +224,28 @@ def _host_times(trace: Trace, counted: Bool) -> _Times:
     slices = trace.slices
     is_op = slices.kind == SliceKind.CPU_OP
     rest = is_op & ~counted & ~_is_inside(slices.parent, counted)
-    calls = np.flatnonzero(counted | rest).astype(np.uint32)
+    overhead = rest & (_has_ops(slices.parent, is_op) | _without_work(trace)[slices.name])
+    calls = np.flatnonzero(counted | (rest & ~overhead)).astype(np.uint32)
     time_ns = np.where(counted[calls], slices.dur_ns[calls], slices.op_self_ns[calls])
-    return _Times(calls, time_ns, np.zeros(calls.size, np.bool_))
+    overhead_ns = int(slices.op_self_ns[overhead].sum())
+    return _Times(calls, time_ns, np.zeros(calls.size, np.bool_), overhead_ns=overhead_ns)
+
+
+def _has_ops(parent: U32, is_op: Bool) -> Bool:
+    """For each slice whether it is an op that calls another."""
+    found, callers = _above(parent, is_op, np.flatnonzero(is_op).astype(np.uint32))
+    calls_others = np.zeros(is_op.size, np.bool_)
+    calls_others[callers[found]] = True
+    return calls_others
+
+
+def _without_work(trace: Trace) -> Bool:
+    """For each string whether it names an op that moves and computes nothing."""
+    names = np.unique(trace.slices.name[trace.slices.of_kind(SliceKind.CPU_OP)]).tolist()
+    matches = np.zeros(len(trace.strings), np.bool_)
+    for number, name in zip(names, trace.strings.take(names), strict=True):
+        matches[number] = is_without_work(name)
+    return matches
 
 
 # What the calls did ------------------------------------------------------------------------

@@ -162,8 +162,8 @@ class StepFlops:
 class Roofline:
     """The ops of a profile against the ceilings of its device; rows by time, longest first.
 
-    The times of all rows, ``communication_ns``, ``host_copy_ns`` and ``unattributed_ns`` add
-    up to ``sum_ns``.
+    The times of all rows, ``communication_ns``, ``host_copy_ns``, ``unattributed_ns`` and
+    ``overhead_ns`` add up to ``sum_ns``.
     """
 
     basis: Basis
@@ -185,6 +185,8 @@ class Roofline:
     host_copy_ns: int
     unattributed_ns: int
     """Device work that no op can be given."""
+    overhead_ns: int
+    """Host time of ops that only call others, make views or allocate; 0 with a device."""
     mfu_step: float | None
     mfu_device: float | None
     mbu_device: float | None
@@ -239,6 +241,7 @@ class Roofline:
             "communication_ns": self.communication_ns,
             "host_copy_ns": self.host_copy_ns,
             "unattributed_ns": self.unattributed_ns,
+            "overhead_ns": self.overhead_ns,
             "flops": self.flops,
             "matrix_flops": self.matrix_flops,
             "mfu_step": self.mfu_step,
@@ -284,8 +287,8 @@ def _summarize(parts: list[_Part], ceilings: Ceilings | None, no_ceilings: str |
     works = [device_work(trace) for _, trace, _ in parts]
     spent_ns = sum(row.time_ns for row in rows)
     others = [sum(values) for values in zip(*(_others(work) for _, _, work in parts), strict=True)]
-    communication_ns, host_copy_ns, unattributed_ns = others or (0, 0, 0)
-    sum_ns = spent_ns + communication_ns + host_copy_ns + unattributed_ns
+    communication_ns, host_copy_ns, unattributed_ns, overhead_ns = others or (0, 0, 0, 0)
+    sum_ns = spent_ns + communication_ns + host_copy_ns + unattributed_ns + overhead_ns
     has_device = any(work.has_device for _, _, work in parts)
     busy_ns = sum(each.busy.total for work in works for each in work) if has_device else sum_ns
     return Roofline(
@@ -302,14 +305,20 @@ def _summarize(parts: list[_Part], ceilings: Ceilings | None, no_ceilings: str |
         communication_ns=communication_ns,
         host_copy_ns=host_copy_ns,
         unattributed_ns=unattributed_ns,
+        overhead_ns=overhead_ns,
         mfu_step=mfu_step,
         mfu_device=_mfu(rows, ceilings, busy_ns),
         mbu_device=_mbu(rows, ceilings, busy_ns),
     )
 
 
-def _others(work: OpWork) -> tuple[int, int, int]:
-    return work.communication_ns, work.host_copy_ns, work.unattributed_ns
+def _others(work: OpWork) -> tuple[int, ...]:
+    return (
+        work.communication_ns,
+        work.host_copy_ns,
+        work.unattributed_ns,
+        work.overhead_ns,
+    )
 
 
 def _abstained(parts: list[_Part], sum_ns: int) -> str | None:

@@ -16,6 +16,7 @@ from trnscope.cli.commands.launch import launch
 from trnscope.cli.commands.memory import memory
 from trnscope.cli.commands.ops import ops
 from trnscope.cli.commands.overlap import overlap
+from trnscope.cli.commands.roofline import roofline
 from trnscope.cli.commands.run import SETTINGS, run
 from trnscope.cli.commands.sql import sql
 from trnscope.cli.commands.steps import steps
@@ -40,6 +41,7 @@ for _command in (
     overlap,
     launch,
     memory,
+    roofline,
     health,
     sql,
     export,

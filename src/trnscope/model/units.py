@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 _TIME_STEPS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"))
+_SI_STEPS = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _SIZE_STEPS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
 
@@ -24,6 +25,16 @@ def format_bytes(size: int | None) -> str:
         if abs(size) >= step:
             return f"{size / step:.2f} {unit}"
     return f"{size} B"
+
+
+def format_rate(value: float | None, unit: str) -> str:
+    """Decimal steps of three digits: ``611.3e12, "FLOP/s"`` → ``611 TFLOP/s``; absent → ``-``."""
+    if value is None:
+        return "-"
+    for step, prefix in _SI_STEPS:
+        if abs(value) >= step:
+            return f"{value / step:.3g} {prefix}{unit}"
+    return f"{value:.3g} {unit}"
 
 
 def format_ratio(ratio: float | None) -> str:

@@ -8,6 +8,7 @@ each input read once, each element of each output written once. What no formula 
 
 from trnscope.analysis.flops.call import OpCall, Tensor, parse_call
 from trnscope.analysis.flops.formulas import count, has_formula, is_wrapper
+from trnscope.analysis.flops.no_work import is_without_work
 from trnscope.analysis.flops.work import MATRIX_FAMILIES, Family, Uncounted, Work
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "Work",
     "count",
     "has_formula",
+    "is_without_work",
     "is_wrapper",
     "parse_call",
 ]
