@@ -14,6 +14,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from trnscope.capture.record import CaptureRecord, Overhead, record_path
+from trnscope.capture.simulation import (
+    simulated_options,
+    still_there,
+    virtual_recording,
+    write_virtual,
+)
 from trnscope.errors import CaptureError, UsageError
 
 if TYPE_CHECKING:
@@ -27,6 +33,8 @@ OUTPUT_FOLDER = Path("trnscope-out")
 
 class profile:
     """Record what runs inside, on every device that torch has, and write it to a trace file.
+
+    On a simulated device the file is in virtual time throughout, and says so.
 
     ::
 
@@ -115,7 +123,7 @@ class profile:
         self._torch_profiler = make(
             schedule=self._make_schedule(),
             on_trace_ready=self._write,
-            **self._options,
+            **simulated_options(self._options),
         )
         self._torch_profiler.__enter__()
         self._start_ns = time.perf_counter_ns() - started
@@ -209,13 +217,18 @@ class profile:
         rank = current_rank()
         path = self._out / trace_name(f"rank{rank or 0}", self._gzip)
         started = time.perf_counter_ns()
-        export_trace(torch_profiler, path)
+        simulated = virtual_recording()
+        if simulated is None:
+            export_trace(torch_profiler, path)
+        else:
+            write_virtual(simulated, path)
         exported = time.perf_counter_ns()
         record = CaptureRecord(
             pid=os.getpid(),
             trace=path,
             rank=rank,
             world_size=world_size(),
+            device=None if simulated is None else simulated.simulation.target,
             num_steps_seen=self._steps,
             activities=tuple(sorted(activity.name for activity in torch_profiler.activities)),
             with_stack=self._options["with_stack"],
@@ -229,7 +242,8 @@ class profile:
         record.write(record_path(path))
         self._records.append(record)
         if self._on_trace_ready is not None:
-            self._on_trace_ready(torch_profiler)
+            with still_there(simulated):
+                self._on_trace_ready(torch_profiler)
 
     def _why_nothing(self) -> str:
         if self._torch_profiler is not None:

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from trnscope.errors import UsageError
+
+if TYPE_CHECKING:
+    from trnscope.sim.virtual_trace.recording import Recording
 
 PREFIX = "sim:"
 EXAMPLES = "sim:trn2, sim:trn1, sim:trn3, sim:inf2 or an instance type as in sim:trn2.48xlarge"
@@ -31,3 +38,40 @@ def parse_target(device: str, lnc: int | None, *, numerics: bool) -> SimulatedTa
     name = device.removeprefix(PREFIX)
     load_instance(name, lnc)
     return SimulatedTarget(name, lnc, numerics)
+
+
+def simulated_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of torch's profiler, with which a simulated device records virtual time too."""
+    from trnscope.sim.virtual_trace.device import is_connected
+
+    if not is_connected() or options.get("experimental_config") is not None:
+        return dict(options)
+    from trnscope.sim.neuronx.config import NeuronConfig
+
+    return {**options, "experimental_config": NeuronConfig()}
+
+
+def virtual_recording() -> Recording | None:
+    """What a simulated device recorded beside the torch profile that has just ended."""
+    from trnscope.sim.virtual_trace.device import is_connected, take_profiled
+
+    return take_profiled() if is_connected() else None
+
+
+def write_virtual(recording: Recording, path: Path) -> None:
+    """Write a recording as a trace."""
+    from trnscope.sim.virtual_trace.trace_json import write_trace
+
+    write_trace(recording, path)
+
+
+@contextmanager
+def still_there(recording: Recording | None) -> Iterator[None]:
+    """Let the user's own exporter have the recording too."""
+    if recording is None:
+        yield
+        return
+    from trnscope.sim.virtual_trace.device import kept
+
+    with kept(recording):
+        yield

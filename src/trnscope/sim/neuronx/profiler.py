@@ -20,7 +20,7 @@ from trnscope.sim.neuronx.folders import new_session_folder, timestamp
 from trnscope.sim.neuronx.inspect_settings import ENABLE, is_enabled
 from trnscope.sim.neuronx.session import ProfileChoice, write_session
 from trnscope.sim.virtual_trace.artifacts import write_framework_mapping
-from trnscope.sim.virtual_trace.device import connected, to_process_recording
+from trnscope.sim.virtual_trace.device import take_profiled
 from trnscope.sim.virtual_trace.host_samples import HostSampler, HostSamples
 from trnscope.sim.virtual_trace.recording import Recording
 
@@ -68,14 +68,13 @@ class NeuronProfiler:
 
     def export_trace(self, prof: Any) -> None:
         """Write the profile that has just ended; give this as ``on_trace_ready``."""
-        device = connected()
-        if not device.extension.profiler_has_last():
+        recording = take_profiled()
+        if recording is None:
             raise ProfileStateError(
                 "the profile did not record the neuron device",
                 hint="give torch.profiler.profile activities with ProfilerActivity.PrivateUse1 "
                 "and experimental_config=NeuronConfig(...)",
             )
-        recording = to_process_recording(device.extension.profiler_take_last(), device)
         samples = _since(self._sampler.stop(), _start_of(prof))
         self._sampler = self._new_sampler()
         self._write(recording, samples)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -80,6 +81,29 @@ def to_process_recording(observed: Observed, device: SimulatedDevice) -> Recordi
     rank, size = _rank_and_size()
     process = Process(device.simulation, rank, size)
     return to_recording(observed, process, device.programs)
+
+
+_kept: list[Recording] = []
+
+
+def take_profiled() -> Recording | None:
+    """What ran beside the torch profile that ended last; None where it has no NeuronConfig."""
+    if _kept:
+        return _kept.pop()
+    device = connected()
+    if not device.extension.profiler_has_last():
+        return None
+    return to_process_recording(device.extension.profiler_take_last(), device)
+
+
+@contextmanager
+def kept(recording: Recording) -> Iterator[None]:
+    """Let another reader take the recording again meanwhile."""
+    _kept[:] = [recording]
+    try:
+        yield
+    finally:
+        _kept.clear()
 
 
 class VirtualCapture:

@@ -56,6 +56,11 @@ class Simulation:
         """As every output shows it: ``trn2 model v1``."""
         return f"{self.hardware} model v{self.version}"
 
+    @property
+    def target(self) -> str:
+        """As ``trnscope run --device`` takes it."""
+        return f"sim:{self.instance}"
+
 
 @dataclass(frozen=True)
 class CollectiveInfo:
