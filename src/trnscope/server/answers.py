@@ -1,0 +1,64 @@
+"""Answers of the analyses as text, computed once each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Lock
+
+from trnscope import __version__
+from trnscope.opened import OpenedProfile
+from trnscope.report.document import to_json_text
+from trnscope.report.marks import incomplete_reason
+from trnscope.report.sentence import where_time_goes
+
+Document = Callable[[], object]
+
+
+class Answers:
+    """The documents of ``trnscope COMMAND --json``, and what stands above all of them."""
+
+    def __init__(self, profile: OpenedProfile) -> None:
+        self._profile = profile
+        self._known: dict[tuple[str, str], str] = {}
+        self._lock = Lock()
+
+    def text(self, question: str, by: str = "") -> str:
+        """One document; raises :class:`UsageError` where the profile cannot answer."""
+        with self._lock:
+            key = (question, by)
+            if key not in self._known:
+                self._known[key] = to_json_text(self._document(question, by), indent=None)
+            return self._known[key]
+
+    def _document(self, question: str, by: str) -> object:
+        profile = self._profile
+        plain: dict[str, Document] = {
+            "about": self._about,
+            "summary": lambda: profile.summary().to_json(),
+            "breakdown": lambda: profile.breakdown().to_json(),
+            "steps": lambda: profile.steps().to_json(),
+            "health": lambda: profile.health().to_json(),
+            "ops": lambda: profile.ops(by or "name").to_json(),
+            "kernels": lambda: profile.kernels(by or "name").to_json(),
+        }
+        return plain[question]()
+
+    def _about(self) -> dict[str, object]:
+        """The sentence and the marks that every view of this profile needs."""
+        profile = self._profile
+        incomplete = incomplete_reason(profile)
+        simulated_by = profile.simulated_by
+        sentence = where_time_goes(
+            profile.breakdown(),
+            incomplete=incomplete is not None,
+            simulated=simulated_by is not None,
+        )
+        return {
+            "schema": 1,
+            "version": __version__,
+            "paths": [trace.source.path for trace in profile.traces],
+            "num_events": profile.num_events,
+            "sentence": sentence,
+            "incomplete": incomplete,
+            "simulated_by": simulated_by,
+        }

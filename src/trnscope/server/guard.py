@@ -1,0 +1,107 @@
+"""Who may talk to the server: this machine's browser, with the token, and nobody else.
+
+The rules are those of Jupyter: the address that is printed holds a token; the first request
+swaps it for a cookie that scripts cannot read and other sites cannot send. Requests under a
+host name that is not this machine's are refused, which stops DNS rebinding.
+"""
+
+from __future__ import annotations
+
+import hmac
+from dataclasses import dataclass
+from urllib.parse import parse_qsl, urlencode
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import cookie_parser
+from starlette.responses import RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from trnscope.server.pages import refusal
+
+LOCAL_HOSTS = frozenset({"127.0.0.1", "localhost", "[::1]"})
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'self'; img-src 'self' data:; object-src 'none'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+@dataclass(frozen=True)
+class Access:
+    """What a request must show."""
+
+    token: str
+    cookie: str
+    """Name of the cookie; it holds the port, so that two servers do not overwrite each other."""
+
+    def allows(self, given: str | None) -> bool:
+        """Whether this is the token; takes equally long for every wrong one."""
+        return given is not None and hmac.compare_digest(given.encode(), self.token.encode())
+
+
+class Guard:
+    """Middleware: lets through only requests that show the token, and marks every answer."""
+
+    def __init__(self, app: ASGIApp, access: Access) -> None:
+        self._app = app
+        self._access = access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self._app(scope, receive, send)
+            return
+
+        async def send_marked(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers[name] = value
+            await send(message)
+
+        answer = self._check(scope)
+        await (answer or self._app)(scope, receive, send_marked)
+
+    def _check(self, scope: Scope) -> Response | None:
+        """The answer that ends the request here; null lets it through."""
+        headers = Headers(scope=scope)
+        if _host_of(headers.get("host", "")) not in LOCAL_HOSTS:
+            return refusal(
+                scope["path"],
+                "This host name is not this machine's.",
+                "Open the address that trnscope printed; through a tunnel, use localhost.",
+            )
+        query = dict(parse_qsl(scope["query_string"].decode("latin-1")))
+        if self._access.allows(query.pop("token", None)):
+            return self._swap_token(scope["path"], query)
+        if any(map(self._access.allows, _tokens_in(headers, self._access.cookie))):
+            return None
+        return refusal(
+            scope["path"],
+            "This page needs the token of the server that is running now.",
+            "Copy the whole address that trnscope open printed, or start it again.",
+        )
+
+    def _swap_token(self, path: str, query: dict[str, str]) -> Response:
+        """Send the browser to the same page without the token in its address."""
+        rest = f"?{urlencode(query)}" if query else ""
+        # Relative, so that a path such as //elsewhere cannot lead to another host.
+        answer = RedirectResponse(f"./{path.rsplit('/', 1)[-1]}{rest}", status_code=303)
+        answer.set_cookie(self._access.cookie, self._access.token, httponly=True, samesite="strict")
+        return answer
+
+
+def _host_of(header: str) -> str:
+    """A Host header without its port: through a tunnel the port is another one."""
+    name, colon, port = header.rpartition(":")
+    return (name if colon and port.isdigit() else header).lower()
+
+
+def _tokens_in(headers: Headers, cookie: str) -> list[str | None]:
+    scheme, _, bearer = headers.get("authorization", "").partition(" ")
+    cookies = cookie_parser(headers.get("cookie", ""))
+    return [cookies.get(cookie), bearer if scheme.lower() == "bearer" else None]
