@@ -29,6 +29,7 @@ ANALYSES = [
     "overlap",
     "launch",
     "memory",
+    "roofline",
     "health",
 ]
 

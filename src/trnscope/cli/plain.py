@@ -19,6 +19,7 @@ READING_COMMANDS = (
     "overlap",
     "launch",
     "memory",
+    "roofline",
     "health",
 )
 """Commands that need nothing but paths."""

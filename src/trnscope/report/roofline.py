@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 
 from rich.text import Text
@@ -167,8 +168,10 @@ def _bound(row: RooflineRow) -> str:
 
 
 def _details(row: RooflineRow) -> list[str]:
-    shapes = None if row.input_shapes is None else row.input_shapes.replace(", []", "")
-    line = " ".join(part for part in (row.dtype, shapes) if part)
+    shapes = [] if row.input_shapes is None else json.loads(row.input_shapes)
+    # An argument that is no tensor stands as an empty shape.
+    tensors = [shape for shape in shapes if shape]
+    line = " ".join([*([row.dtype] if row.dtype else []), *map(str, tensors)])
     return [part for part in (line, row.reason) if part]
 
 

@@ -122,7 +122,7 @@ class OpCall:
         """The tensor at a position of the schema."""
         found = self.optional(position)
         if found is None:
-            raise CannotCount(f"argument {position} is no tensor with a recorded shape")
+            raise CannotCount(f"the shape of its argument {position + 1} was not recorded")
         return found
 
     def optional(self, position: int) -> Tensor | None:
@@ -134,7 +134,7 @@ class OpCall:
         """The list of tensors at a position; old profilers left its members out."""
         found = self.arguments[position] if position < len(self.arguments) else None
         if not isinstance(found, tuple) or not found:
-            raise CannotCount(f"argument {position} is no recorded list of tensors")
+            raise CannotCount("the shapes of the tensors in its list were not recorded")
         return found
 
     @property
@@ -145,16 +145,16 @@ class OpCall:
     def value(self, position: int) -> str:
         """An argument that is no tensor, as text."""
         if self.values is None:
-            raise CannotCount("its other arguments were not recorded")
+            raise CannotCount("its arguments beside tensors were not recorded")
         if position >= len(self.values) or not self.values[position]:
-            raise CannotCount(f"argument {position} was not recorded")
+            raise CannotCount(f"its argument {position + 1} was not recorded")
         return self.values[position]
 
     def flag(self, position: int) -> bool:
         """A truth value."""
         text = self.value(position)
         if text not in ("True", "False"):
-            raise CannotCount(f"argument {position} is no truth value")
+            raise CannotCount(f"its argument {position + 1} is no truth value")
         return text == "True"
 
     def int_value(self, position: int) -> int:
@@ -166,14 +166,14 @@ class OpCall:
         found = _json(self.value(position))
         numbers = found if isinstance(found, list) else [found]
         if not numbers or not all(type(number) is int for number in numbers):
-            raise CannotCount(f"argument {position} is no list of whole numbers")
+            raise CannotCount(f"its argument {position + 1} is no list of whole numbers")
         return tuple(numbers)
 
     def flags(self, position: int) -> tuple[bool, ...]:
         """Truth values of a list."""
         found = _json(self.value(position).lower())
         if not isinstance(found, list) or not all(isinstance(each, bool) for each in found):
-            raise CannotCount(f"argument {position} is no list of truth values")
+            raise CannotCount(f"its argument {position + 1} is no list of truth values")
         return tuple(found)
 
     def scalar_type(self, position: int) -> str | None:
