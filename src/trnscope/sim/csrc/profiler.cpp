@@ -213,7 +213,9 @@ class Session final : public libkineto::IActivityProfilerSession {
         work.addMetadata("correlation", launch.record.correlation_id);
         add_ids(work, launch);
         if (words.copy != nullptr) work.addMetadataQuoted("kind", words.copy);
-        if (launch.record.bytes > 0) work.addMetadata("bytes", launch.record.bytes);
+        if (words.activity != ActivityType::CONCURRENT_KERNEL) {
+            work.addMetadata("bytes", launch.record.bytes);
+        }
     }
 
     static void add_ids(GenericTraceActivity& row, const ProfiledLaunch& launch) {

@@ -2,7 +2,6 @@
 
 #include <pybind11/stl.h>
 
-#include "execution.h"
 #include "observer.h"
 #include "profiler.h"
 
@@ -61,14 +60,9 @@ py::dict to_dict(const Observed& observed) {
     return result;
 }
 
-std::string signature_name(std::uint32_t signature) {
-    return Executions::instance().at(signature).name;
-}
-
 }  // namespace
 
 void bind_profilers(py::module_& module) {
-    connect_profilers(&signature_name);
     module.def("observer_begin",
                [](bool with_inputs) { return Observer::instance().begin(with_inputs); });
     module.def("observer_end", [](std::uint64_t recording) {
