@@ -16,12 +16,14 @@ from trnscope.sim.virtual_trace.host_samples import (
     parse_meminfo,
     parse_stat,
 )
+from trnscope.sim.virtual_trace.system_events import system_events
 
 SAMPLES = HostSamples((CpuSample(1_000, 50, 3, 0.25),), (MemorySample(1_000, 3, 12),))
 
 
-def document(tmp_path: Path, **more: Any) -> dict[str, Any]:
-    path = write_system_trace(recording(), SAMPLES, "sim-trn2.3xlarge", tmp_path, **more)
+def document(tmp_path: Path) -> dict[str, Any]:
+    events = system_events(recording())
+    path = write_system_trace(recording(), events, SAMPLES, "sim-trn2.3xlarge", tmp_path)
     assert path.name == "system_profile.json"
     found: dict[str, Any] = json.loads(path.read_text())
     return found
@@ -56,10 +58,6 @@ def test_it_says_which_clock_is_which(tmp_path: Path) -> None:
     ]
     assert (found["mem_usage"][0]["usage"], found["mem_usage"][0]["percent_usage"]) == (3, 25.0)
     assert any("real clock" in text for text in found["warnings"])
-
-
-def test_no_events_without_the_runtime_mode(tmp_path: Path) -> None:
-    assert document(tmp_path, event_types=None)["trace_events"] == []
 
 
 def test_the_mapping_joins_sequence_ids_to_autograd() -> None:

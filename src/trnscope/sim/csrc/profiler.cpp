@@ -224,9 +224,14 @@ class Session final : public libkineto::IActivityProfilerSession {
         row.addMetadataQuoted("flow_id", id);
     }
 
+    // An op and the program that it runs as are two rows of torch's table: two names.
     static std::string name_of(const LaunchRecord& record) {
-        const auto& name = shared().signature_name;
-        return name ? name(record.signature) : words_of(record.kind).call;
+        const auto& signature_name = shared().signature_name;
+        if (!signature_name) return words_of(record.kind).call;
+        const std::string name = signature_name(record.signature);
+        const std::string op = name.substr(name.rfind(':') + 1);
+        if (record.kind == LaunchKind::kKernel) return "NEFF " + op;
+        return record.kind == LaunchKind::kMemset ? "Memset " + op : name;
     }
 
     static void name_streams(libkineto::ActivityLogger& logger,

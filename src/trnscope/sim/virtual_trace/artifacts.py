@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from trnscope.sim.virtual_trace.host_samples import HostSamples
 from trnscope.sim.virtual_trace.recording import Recording
-from trnscope.sim.virtual_trace.system_events import filtered, system_events
+from trnscope.sim.virtual_trace.system_events import SystemEvent
 from trnscope.sim.virtual_trace.system_json import write_system_profile
 from trnscope.sim.virtual_trace.trace_json import write_trace
 
@@ -24,13 +24,12 @@ def write_framework_trace(recording: Recording, folder: Path) -> Path:
 
 def write_system_trace(
     recording: Recording,
+    events: Iterable[SystemEvent],
     samples: HostSamples,
     instance_id: str,
     folder: Path,
-    event_types: tuple[str, ...] | None = (),
 ) -> Path:
-    """``system_profile.json``; ``event_types`` filters events, None leaves all of them out."""
-    events = () if event_types is None else filtered(system_events(recording), event_types)
+    """``system_profile.json``: calls of the runtime, executions, samples of the host."""
     path = folder / SYSTEM_PROFILE
     return write_system_profile(recording, events, samples, instance_id, path)
 

@@ -24,6 +24,7 @@ _BACKWARD_SCOPE = 1
 _USER_SCOPE = 7
 _PROFILER_OPS = "profiler::"
 """Ops by which record_function begins and ends a range: no work of the program."""
+_COPIES = (LaunchKind.COPY_H2D, LaunchKind.COPY_D2H, LaunchKind.COPY_D2D)
 _WAIT_NAMES = (
     "nrt_async_sema_wait",
     "nrt_async_sema_wait",
@@ -108,6 +109,7 @@ def _launch(values: Sequence[Any], known: set[int], programs: Programs) -> Launc
     (sequence, correlation, kind, signature, core, stream, thread, host_start, host_end,
      device_start, device_end, op, num_bytes, compile_ns, switch_ns) = values  # fmt: skip
     program = programs(signature)
+    is_copy = kind in _COPIES
     return Launch(
         sequence_id=sequence,
         correlation=correlation,
@@ -122,7 +124,7 @@ def _launch(values: Sequence[Any], known: set[int], programs: Programs) -> Launc
         device_end_ns=device_end,
         op=op if op in known else None,
         num_bytes=num_bytes,
-        cache_key=program.cache_key,
+        cache_key=None if is_copy else program.cache_key,
         compile_ns=compile_ns,
         switch_ns=switch_ns,
         on_cpu=program.on_cpu,

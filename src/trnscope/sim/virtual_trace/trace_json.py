@@ -231,12 +231,20 @@ def _launch_rows(launch: Launch, process: int) -> Iterator[str]:
         yield rows.complete("privateuse1_driver", DRIVER_CALL, host, at, at, _driver_args(launch))
     yield rows.complete(
         CATEGORIES[launch.kind],
-        launch.name,
+        work_name(launch),
         device,
         *span,
         {"device": launch.core, "stream": launch.stream, **ids, **linked, **_work_args(launch)},
     )
     yield rows.flow("f", launch.correlation, device, launch.device_start_ns)
+
+
+def work_name(launch: Launch) -> str:
+    """The device row's name: the program that an op runs as, for which torch has another row."""
+    op = launch.name.rpartition("::")[2]
+    if launch.kind is LaunchKind.KERNEL:
+        return f"NEFF {op}"
+    return f"Memset {op}" if launch.kind is LaunchKind.MEMSET else launch.name
 
 
 def _runtime_args(launch: Launch) -> dict[str, object]:
