@@ -95,6 +95,22 @@ if __name__ == "__main__":
 
 
 @pytest.mark.slow
+def test_ranks_forked_while_the_parent_is_prepared_record_too(tmp_path: Path) -> None:
+    code = f"""{RANKS}
+if __name__ == "__main__":
+    model = torch.nn.Linear(4, 1)
+    for _ in range(2): model(torch.ones(2, 4))
+    mp.start_processes(train, args=(2,), nprocs=2, start_method="fork")
+    print("done")
+"""
+    recorded = record(tmp_path, code, steps=2, warmup=3)
+    assert (recorded.stdout, recorded.stderr, recorded.exit_code) == ("done\n", "", 0)
+    ranks = [what for what in recorded.records if what.trace is not None]
+    assert [what.rank for what in ranks] == [0, 1]
+    assert [steps(what.trace) for what in ranks] == [numbered(3, 2)] * 2
+
+
+@pytest.mark.slow
 def test_torchrun_and_its_ranks(tmp_path: Path) -> None:
     torchrun = shutil.which("torchrun", path=str(Path(sys.executable).parent))
     if torchrun is None:

@@ -200,9 +200,9 @@ def test_a_script_that_is_terminated_leaves_what_it_has(tmp_path: Path) -> None:
 
 def test_an_interrupt_reaches_the_script_once(tmp_path: Path) -> None:
     code = TRAIN + (
-        "import time\ntrain(6)\nprint('ready', flush=True)\n"
-        "try:\n    time.sleep(100)\nexcept KeyboardInterrupt:\n    print('stopping')\n"
-        "    time.sleep(0.3)\n    sys.exit(4)\n"
+        "import time\ntrain(6)\n"
+        "try:\n    print('ready', flush=True)\n    time.sleep(100)\nexcept KeyboardInterrupt:\n"
+        "    print('stopping')\n    time.sleep(0.3)\n    sys.exit(4)\n"
     )
     (tmp_path / "script.py").write_text(code)
     runner = start(tmp_path, "script.py", warmup=3)
@@ -331,6 +331,31 @@ def test_the_scripts_own_profiler_goes_first(tmp_path: Path) -> None:
     assert recorded.stdout.endswith("\n8\n")
     assert recorded.record.num_steps == 3
     assert recorded.record.reason == "the script started a torch profiler of its own"
+
+
+def test_the_scripts_own_profiler_comes_while_ours_is_only_prepared(tmp_path: Path) -> None:
+    code = TRAIN + (
+        "train(4)\nfrom torch.profiler import profile\n"
+        "with profile() as own:\n    train(2)\n"
+        "print(sum(e.count for e in own.key_averages() if e.key == 'aten::addmm'))\ntrain(6)\n"
+    )
+    recorded = record(tmp_path, code, warmup=5, steps=3)
+    bare = plain(tmp_path, "script.py", KINETO_LOG_LEVEL="6")
+    assert (recorded.stdout, recorded.stderr) == (bare.stdout, bare.stderr)
+    assert "\n4\n" in recorded.stdout
+    # Steps under the script's own profiler do not count; ours waits, and records afterwards.
+    assert steps(recorded.record.trace) == numbered(5, 3)
+    assert recorded.record.reason is None
+
+
+def test_nothing_of_ours_is_in_the_first_recorded_step(tmp_path: Path) -> None:
+    # A thread keeps the time limit; its start took a good part of the first step.
+    recorded = record(tmp_path, TRAIN + "train(8)\n", steps=2, with_stack=True)
+    found = events(recorded.record.trace)
+    starts = [e["name"] for e in found if ": start" in e.get("name", "")]
+    assert len(steps(recorded.record.trace)) == 2
+    assert not [name for name in starts if "threading.py" in name]
+    assert not [e for e in found if "_window_opens" in e.get("name", "")]
 
 
 def test_an_error_in_the_recorder_leaves_the_script_alone(tmp_path: Path) -> None:

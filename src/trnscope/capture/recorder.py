@@ -86,21 +86,36 @@ class TorchRecorder:
         self._has_steps = has_steps
         self._destination = destination
         self._profiler: Any = None
-        self._first_recorded = 0
+        self._is_recording = False
         self.needs_prepare = len(_profiler.supported_activities()) > 1
         self.activities: tuple[str, ...] = ()
         self.trace: Path | None = None
 
-    def prepare(self, step: int) -> None:
-        """Set the devices' tracing up during step ``step``; see :class:`StepRecorder`."""
-        self._start(step, first_recorded=step + 1)
+    def prepare(self) -> None:
+        """Set tracing up, as torch does in a schedule's warm-up; see :class:`StepRecorder`."""
+        if self._profiler is not None:
+            return  # prepared before this process was forked
+        self._is_recording = False
+        activities = _profiler.supported_activities()
+        self.activities = tuple(sorted(activity.name for activity in activities))
+        profiler = _profiler.profile(
+            activities=activities,
+            schedule=self._action,
+            record_shapes=self._settings.shapes,
+            profile_memory=self._settings.memory,
+            with_stack=self._settings.with_stack,
+            **_only_a_trace(self._settings.with_stack),
+        )
+        profiler.record_steps = self._has_steps
+        profiler.__enter__()
+        self._profiler = profiler
 
     def begin(self, step: int) -> None:
         """Record from now on; the step that starts now has number ``step``."""
-        if self._profiler is None:
-            self._start(step, first_recorded=0)
-        else:
-            self._profiler.step()
+        self._is_recording = True
+        # Number the steps as the script does.
+        self._profiler.step_num = step - 1
+        self._profiler.step()
 
     def next_step(self) -> None:
         """Close this step's annotation, open the next one's."""
@@ -130,28 +145,8 @@ class TorchRecorder:
             self._profiler.__exit__(None, None, None)
             self._profiler = None
 
-    def _start(self, step: int, first_recorded: int) -> None:
-        self._first_recorded = first_recorded
-        activities = _profiler.supported_activities()
-        self.activities = tuple(sorted(activity.name for activity in activities))
-        profiler = _profiler.profile(
-            activities=activities,
-            schedule=self._action if self._has_steps else None,
-            record_shapes=self._settings.shapes,
-            profile_memory=self._settings.memory,
-            with_stack=self._settings.with_stack,
-            **_only_a_trace(self._settings.with_stack),
-        )
-        # Number the steps as the script does.
-        profiler.step_num = step
-        profiler.__enter__()
-        self._profiler = profiler
-
-    def _action(self, step: int) -> ProfilerAction:
-        # Torch also asks for step 0, before it can be told where the numbers start.
-        if step < self._first_recorded:
-            return ProfilerAction.WARMUP
-        return ProfilerAction.RECORD
+    def _action(self, _step: int) -> ProfilerAction:
+        return ProfilerAction.RECORD if self._is_recording else ProfilerAction.WARMUP
 
 
 def _holds_an_op(path: Path) -> bool:

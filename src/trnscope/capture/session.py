@@ -90,12 +90,12 @@ class Session:
         self._busy = False
         self._reason: str | None = None
         self._exit = os._exit
-        self._undo: list[Callable[[], None]] = []
+        self._stop_watching: Callable[[], None] | None = None
         self._modules: ModuleHooks | None = None
         self._optimizers: OptimizerHooks | None = None
         self._reset()
 
-    def _reset(self) -> None:
+    def _reset(self, recorder: TorchRecorder | None = None) -> None:
         self._name: str | None = None
         self._rank: int | None = None
         self._world_size: int | None = None
@@ -105,13 +105,20 @@ class Session:
         self._idle_seconds = IDLE_SECONDS
         self._fallback: Path | None = None
         self._finder = StepFinder(self._capture.steps_by)
-        self._make_window(has_steps=True)
+        self._make_window(recorder=recorder)
 
-    def _make_window(self, has_steps: bool) -> None:
-        self._has_steps = has_steps
-        self._recorder = TorchRecorder(self._capture, has_steps, self._trace_path)
+    def _make_window(
+        self, seconds_without_steps: float | None = None, recorder: TorchRecorder | None = None
+    ) -> None:
+        self._has_steps = seconds_without_steps is None
+        self._hard_limit = seconds_without_steps or self._capture.max_seconds * OVERTIME
+        self._recorder = recorder or TorchRecorder(self._capture, self._has_steps, self._trace_path)
         self._window = Window(
-            self._capture, self._recorder, time.perf_counter_ns, lambda: self._finder.certain
+            self._capture,
+            self._recorder,
+            time.perf_counter_ns,
+            lambda: self._finder.certain,
+            self._window_opens,
         )
 
     # ---- set-up and end
@@ -162,12 +169,14 @@ class Session:
         """In a forked child: nothing of the parent's recording may go on here."""
         self._pid = os.getpid()
         self._is_root = False
-        if self._window.phase is Phase.WARMUP:
+        if self._is_before_window():
             # The child may be a rank of its own; see _may_record.
             self._is_forked = True
-            self._reset()
+            self._leave_window()
+            # Tracing that was set up before the fork is set up in the child as well.
+            self._reset(self._recorder)
             return
-        if self._window.phase in (Phase.PREPARED, Phase.RECORDING):
+        if self._window.phase is Phase.RECORDING:
             ignore_this_thread()
             sys.setprofile(None)
             self._restore_sigterm()
@@ -210,7 +219,7 @@ class Session:
         """Go by optimizer steps; without the module hooks torch.compile sees torch as it is."""
         self._finder.optimizer_made(optimizer)
         self._drop_time_window()
-        if self._modules is None or self._window.phase is not Phase.WARMUP:
+        if self._modules is None or not self._is_before_window():
             return
         if self._capture.steps_by is StepsBy.AUTO:
             self._modules.remove()
@@ -250,10 +259,13 @@ class Session:
 
     # ---- the window
 
+    def _is_before_window(self) -> bool:
+        return self._window.phase in (Phase.WARMUP, Phase.PREPARED)
+
     def _step_ended(self) -> None:
         if not self._has_steps and not self._drop_time_window():
             return
-        if self._window.phase is Phase.WARMUP and not self._can_open():
+        if self._is_before_window() and not self._can_open():
             return
         self._busy = True
         before = self._window.phase
@@ -272,25 +284,32 @@ class Session:
 
     def _phase_changed(self) -> None:
         phase = self._window.phase
-        if phase is Phase.RECORDING:
-            self._enter_window(self._capture.max_seconds * OVERTIME)
+        if phase is Phase.PREPARED:
+            self._watch_for_another_profiler()
         elif phase is Phase.AFTER:
             self._leave_window()
             self._write_record()
         elif phase is Phase.DONE:
             self._switch_off()
 
-    def _enter_window(self, seconds: float) -> None:
+    def _window_opens(self) -> None:
+        """Right before recording begins, so that none of this falls into the first step."""
         if self._has_steps:
             self._finder.freeze()
         self._reason = None
-        self._undo.append(when_another_starts(self.another_profiler_starts))
+        self._watch_for_another_profiler()
         self._catch_sigterm()
-        after_seconds_in_main_thread(seconds, functools.partial(self.time_is_up, self._window))
+        limit = functools.partial(self.time_is_up, self._window)
+        after_seconds_in_main_thread(self._hard_limit, limit)
+
+    def _watch_for_another_profiler(self) -> None:
+        if self._stop_watching is None:
+            self._stop_watching = when_another_starts(self.another_profiler_starts)
 
     def _leave_window(self) -> None:
-        while self._undo:
-            self._undo.pop()()
+        if self._stop_watching is not None:
+            self._stop_watching()
+            self._stop_watching = None
         self._restore_sigterm()
 
     @_guarded
@@ -311,6 +330,11 @@ class Session:
     @_guarded
     def another_profiler_starts(self, _profiler: object) -> None:
         """The script profiles itself: torch has room for one, and the script goes first."""
+        if self._window.phase is Phase.PREPARED:
+            # Nothing is recorded yet: make room, and wait until the script's own is done.
+            self._window.cancel()
+            self._leave_window()
+            return
         self._reason = "the script started a torch profiler of its own"
         self._window.finish()
         self._switch_off()
@@ -339,9 +363,8 @@ class Session:
     def _open_time_window(self, seconds: float) -> None:
         if not self._can_open():
             return
-        self._make_window(has_steps=False)
+        self._make_window(seconds_without_steps=seconds)
         self._window.record_from_now()
-        self._enter_window(seconds)
 
     def _drop_time_window(self) -> bool:
         """Steps are coming: forget a window of time that is open; returns whether that is done."""
@@ -351,7 +374,7 @@ class Session:
             return False  # it was opened on the main thread, and has to be closed there
         self._window.cancel()
         self._leave_window()
-        self._make_window(has_steps=True)
+        self._make_window()
         return True
 
     def _look_for_steps_again(self) -> None:
@@ -359,7 +382,7 @@ class Session:
         self._leave_window()
         self._fallback = self._recorder.trace
         self._write_record()
-        self._make_window(has_steps=True)
+        self._make_window()
         if self._fallback is None:
             # Nothing ran in it: the script was still importing, or preparing its data.
             self._idle_seconds *= 2

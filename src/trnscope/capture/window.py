@@ -37,8 +37,8 @@ class StepRecorder(Protocol):
     needs_prepare: bool
     """Whether a step must pass between :meth:`prepare` and the first recorded one."""
 
-    def prepare(self, step: int) -> None:
-        """Get ready: the next step, number ``step``, is not recorded yet."""
+    def prepare(self) -> None:
+        """Get ready to record; nothing is recorded yet, for as many steps as it takes."""
 
     def begin(self, step: int) -> None:
         """Start recording; the step that starts now has number ``step``."""
@@ -80,6 +80,9 @@ class Window:
 
     Call :meth:`step_ended` at the end of each step. Recording lasts ``settings.steps`` steps
     or, whichever comes first, until the end of the step that passes ``settings.max_seconds``.
+
+    The profiler is prepared one step ahead of the first that may be recorded, and ``opening``
+    is called right before recording begins: neither costs the first recorded step anything.
     """
 
     def __init__(
@@ -88,11 +91,13 @@ class Window:
         recorder: StepRecorder,
         clock: Callable[[], int],
         certain: Callable[[], bool] = lambda: True,
+        opening: Callable[[], None] = lambda: None,
     ) -> None:
         self._settings = settings
         self._recorder = recorder
         self._clock = clock
         self._certain = certain
+        self._opening = opening
         self._kind: StepsBy | None = None
         self._before: list[int] = []
         self._profiled: list[int] = []
@@ -135,7 +140,7 @@ class Window:
     def step_ended(self, kind: StepsBy) -> None:
         """A step has ended; ``kind`` says by which rule, and a new rule starts the count again."""
         now = self._clock()
-        if kind is not self._kind and self.phase is Phase.WARMUP:
+        if kind is not self._kind and self.phase in (Phase.WARMUP, Phase.PREPARED):
             self._kind, self._last_end, self._ends = kind, None, 0
             self._before.clear()
             self._phase_start = now
@@ -146,6 +151,7 @@ class Window:
 
     def record_from_now(self) -> None:
         """Record without steps, from here on."""
+        self._timed(self._recorder.prepare)
         self._begin()
 
     def finish(self) -> None:
@@ -166,13 +172,17 @@ class Window:
     def _warm_up(self, now: int, duration: int | None) -> None:
         if duration is not None:
             self._before.append(duration)
-        if not self._is_warm(now):
-            return
-        if self._recorder.needs_prepare:
-            self._timed(lambda: self._recorder.prepare(self._ends))
+        is_warm = self._is_warm(now)
+        is_ready = self.phase is Phase.PREPARED or not self._recorder.needs_prepare
+        if self.phase is Phase.WARMUP and (is_warm or self._ends + 1 >= self._least_warmup):
+            self._timed(self._recorder.prepare)
             self.phase = Phase.PREPARED
-        else:
+        if is_warm and is_ready:
             self._begin()
+
+    @property
+    def _least_warmup(self) -> int:
+        return MIN_WARMUP if self._settings.warmup is None else self._settings.warmup
 
     def _is_warm(self, now: int) -> bool:
         if self._settings.warmup is not None:
@@ -187,10 +197,8 @@ class Window:
         shorter, longer = sorted(self._before[-2:])
         return longer <= SETTLED_RATIO * shorter
 
-    def _prepared(self, _now: int, _duration: int | None) -> None:
-        self._begin()
-
     def _begin(self) -> None:
+        self._timed(self._opening)
         self._timed(lambda: self._recorder.begin(self._ends))
         self.first_step = self._ends
         self.phase = Phase.RECORDING
@@ -233,7 +241,7 @@ class Window:
 
 _ON_STEP_END: dict[Phase, Callable[[Window, int, int | None], None]] = {
     Phase.WARMUP: Window._warm_up,
-    Phase.PREPARED: Window._prepared,
+    Phase.PREPARED: Window._warm_up,
     Phase.RECORDING: Window._record,
     Phase.AFTER: Window._rest,
     Phase.DONE: Window._ignore,
