@@ -79,6 +79,9 @@ def _number(text: str | None) -> int | None:
 class TorchRecorder:
     """One stretch of a program under ``torch.profiler``, with or without steps."""
 
+    excludes_torch_profiler = True
+    """Whether it cannot run beside the script's own torch profiler."""
+
     def __init__(
         self, settings: CaptureSettings, has_steps: bool, destination: Callable[[], Path]
     ) -> None:

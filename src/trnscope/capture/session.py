@@ -37,9 +37,12 @@ from trnscope.capture.recorder import (
     when_another_starts,
     world_size,
 )
+from trnscope.capture.simulation import activate
 from trnscope.capture.steps import StepFinder
+from trnscope.capture.virtual_recorder import VirtualRecorder, virtual_now_ns
 from trnscope.capture.window import Phase, Window
 
+Recorder = TorchRecorder | VirtualRecorder
 P = ParamSpec("P")
 
 IDLE_SECONDS = 3.0
@@ -58,8 +61,10 @@ MAX_PROCESSES = 8
 
 def start(settings: str, *, is_root: bool) -> None:
     """Start recording this process, which has just imported torch."""
-    session = Session(ProcessSettings.from_text(settings), is_root)
-    session.install()
+    process = ProcessSettings.from_text(settings)
+    if process.capture.target is not None:
+        activate(process.capture.target)
+    Session(process, is_root).install()
 
 
 def _guarded(
@@ -84,6 +89,7 @@ class Session:
         self.off = False
         self._settings = settings
         self._capture = settings.capture
+        self._clock = time.perf_counter_ns if self._capture.device is None else virtual_now_ns
         self._is_root = is_root
         self._pid = os.getpid()
         self._is_forked = False
@@ -95,7 +101,7 @@ class Session:
         self._optimizers: OptimizerHooks | None = None
         self._reset()
 
-    def _reset(self, recorder: TorchRecorder | None = None) -> None:
+    def _reset(self, recorder: Recorder | None = None) -> None:
         self._name: str | None = None
         self._rank: int | None = None
         self._world_size: int | None = None
@@ -108,18 +114,23 @@ class Session:
         self._make_window(recorder=recorder)
 
     def _make_window(
-        self, seconds_without_steps: float | None = None, recorder: TorchRecorder | None = None
+        self, seconds_without_steps: float | None = None, recorder: Recorder | None = None
     ) -> None:
         self._has_steps = seconds_without_steps is None
         self._hard_limit = seconds_without_steps or self._capture.max_seconds * OVERTIME
-        self._recorder = recorder or TorchRecorder(self._capture, self._has_steps, self._trace_path)
+        self._recorder = recorder or self._new_recorder()
         self._window = Window(
             self._capture,
             self._recorder,
-            time.perf_counter_ns,
+            self._clock,
             lambda: self._finder.certain,
             self._window_opens,
         )
+
+    def _new_recorder(self) -> Recorder:
+        if self._capture.device is None:
+            return TorchRecorder(self._capture, self._has_steps, self._trace_path)
+        return VirtualRecorder(self._has_steps, self._trace_path)
 
     # ---- set-up and end
 
@@ -277,7 +288,7 @@ class Session:
     def _can_open(self) -> bool:
         if not self._claim_name():
             return False
-        if profiler_is_running():
+        if self._recorder.excludes_torch_profiler and profiler_is_running():
             self._reason = "the script's own torch profiler was running"
             return False
         return True
@@ -303,7 +314,7 @@ class Session:
         after_seconds_in_main_thread(self._hard_limit, limit)
 
     def _watch_for_another_profiler(self) -> None:
-        if self._stop_watching is None:
+        if self._recorder.excludes_torch_profiler and self._stop_watching is None:
             self._stop_watching = when_another_starts(self.another_profiler_starts)
 
     def _leave_window(self) -> None:
@@ -450,6 +461,7 @@ class Session:
             rank=self._rank,
             world_size=self._world_size,
             is_root=self._is_root,
+            device=self._capture.device,
             steps_by=None if found is None else found.value,
             first_step=stretch.first_step if self._has_steps else None,
             num_steps=stretch.num_steps,

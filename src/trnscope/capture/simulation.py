@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trnscope.errors import UsageError
+from trnscope.errors import TrnscopeError, UsageError
 
 if TYPE_CHECKING:
     from trnscope.sim.virtual_trace.recording import Recording
@@ -38,6 +39,17 @@ def parse_target(device: str, lnc: int | None, *, numerics: bool) -> SimulatedTa
     name = device.removeprefix(PREFIX)
     load_instance(name, lnc)
     return SimulatedTarget(name, lnc, numerics)
+
+
+def activate(target: SimulatedTarget) -> None:
+    """Give this process the device; where that fails, the script ends with one line on stderr."""
+    from trnscope.sim import activate as activate_device
+
+    try:
+        activate_device(target.instance, target.lnc, target.numerics)
+    except TrnscopeError as error:
+        print(f"trnscope: error: {error}", file=sys.stderr)
+        raise SystemExit(1) from error
 
 
 def simulated_options(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -32,6 +32,8 @@ from trnscope.sim.virtual_trace.recording import (
 
 HOST_PROCESS = 1_000_000
 """Stands for the process id, which would differ between two runs; ranks count up from it."""
+TRACE_NAME = "trace.json"
+"""The same for every file: the real name may hold a time."""
 DEVICE_SORT = 5_000_000
 PRIVATEUSE1 = 20
 """torch's number for the kind of device."""
@@ -69,7 +71,7 @@ def write_trace(recording: Recording, path: Path) -> Path:
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with _opened(unfinished, compress=path.suffix == ".gz") as file:
-            file.writelines(_document(recording, path.name))
+            file.writelines(_document(recording))
         unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)
@@ -85,12 +87,12 @@ def _opened(path: Path, *, compress: bool) -> Iterator[TextIO]:
             yield text
 
 
-def trace_text(recording: Recording, name: str = "trace.json") -> str:
+def trace_text(recording: Recording) -> str:
     """The whole document."""
-    return "".join(_document(recording, name))
+    return "".join(_document(recording))
 
 
-def _document(recording: Recording, name: str) -> Iterator[str]:
+def _document(recording: Recording) -> Iterator[str]:
     yield "{\n"
     for key, value in _header(recording).items():
         yield f"  {json.dumps(key)}: {json.dumps(value)},\n"
@@ -102,7 +104,7 @@ def _document(recording: Recording, name: str) -> Iterator[str]:
     yield "\n  ]"
     if recording.rank is not None:
         yield f',\n  "distributedInfo": {json.dumps(_distributed(recording))}'
-    yield f',\n  "traceName": {json.dumps(name)}\n}}\n'
+    yield f',\n  "traceName": "{TRACE_NAME}"\n}}\n'
 
 
 def _header(recording: Recording) -> dict[str, object]:

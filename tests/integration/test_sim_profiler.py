@@ -1,0 +1,235 @@
+"""The simulated device under torch's profiler, under torch_neuronx.profiling and trnscope run."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch", minversion="2.12")
+
+import trnscope
+from trnscope.analysis.devices import summarize_devices
+from trnscope.ingest import open_trace
+from trnscope.store.reader import Trace
+
+REPO = Path(__file__).parents[2]
+EXAMPLE = REPO / "examples" / "neuron_profiling" / "profile_a_model.py"
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        shutil.which(os.environ.get("CXX", "g++")) is None,
+        reason="the simulated device needs a C++ compiler",
+    ),
+]
+
+
+def program(name: str, folder: Path, **environment: str) -> dict[str, Any]:
+    """Run one of the workloads; what it found."""
+    output = folder / "found.json"
+    command = [sys.executable, "-m", "tests.integration.sim_workloads", name, str(output)]
+    done = subprocess.run(
+        command,
+        cwd=REPO,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    found: dict[str, Any] = json.loads(output.read_text())
+    return found
+
+
+def run_command(folder: Path, *args: str | Path) -> subprocess.CompletedProcess[str]:
+    """``trnscope run`` in a folder."""
+    return subprocess.run(
+        [sys.executable, "-m", "trnscope.cli.main", "run", *map(str, args)],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def rows(trace: Path, *categories: str) -> list[dict[str, Any]]:
+    document = json.loads(trace.read_text())
+    return [row for row in document["traceEvents"] if row.get("cat") in categories]
+
+
+def opened(path: Path, folder: Path) -> Trace:
+    directory = folder / f"store-{path.parent.name}-{path.stem}"
+    open_trace(path, directory)
+    return Trace(directory, path)
+
+
+def assert_all_linked(trace: Path) -> None:
+    """Every piece of device work leads to its op, its launch and back."""
+    ops = {row["args"]["External id"] for row in rows(trace, "cpu_op")}
+    calls = {row["args"].get("correlation") for row in rows(trace, "privateuse1_runtime")}
+    work = rows(trace, "kernel", "gpu_memcpy", "gpu_memset")
+    assert work
+    for row in work:
+        assert row["args"]["External id"] in ops, row
+        assert row["args"]["correlation"] in calls, row
+    flows = rows(trace, "ac2g")
+    starts = sorted(row["id"] for row in flows if row["ph"] == "s")
+    assert starts == sorted(row["id"] for row in flows if row["ph"] == "f")
+    assert set(starts) == {row["args"]["correlation"] for row in work}
+
+
+# torch's own profiler ----------------------------------------------------------------------
+
+
+def test_torchs_table_has_the_devices_columns_and_exactly_its_time(tmp_path: Path) -> None:
+    found = program("table", tmp_path)
+    assert "Self NEURON" in found["text"]
+    assert "NEURON total" in found["text"]
+    assert "NEURON Mem" in found["text"]
+    assert found["num_rows"] == found["num_launches"] > 20
+    assert found["rows_ns"] == found["ops_ns"] == found["log_ns"]
+
+
+def test_torchs_trace_is_linked_and_says_simulated(tmp_path: Path) -> None:
+    found = program("table", tmp_path)
+    trace = tmp_path / "torch.json"
+    assert_all_linked(trace)
+    (device,) = summarize_devices(opened(trace, tmp_path))
+    assert (device.device.label, device.device.simulated) == ("neuron:0", True)
+    assert (device.sum_ns, device.unlinked_ns) == (found["log_ns"], 0)
+    kinds = {row["args"]["kind"] for row in rows(trace, "gpu_memcpy")}
+    assert "HtoD" in kinds
+
+
+def test_a_profile_of_the_cpu_alone_is_untouched(tmp_path: Path) -> None:
+    found = program("cpu_only", tmp_path)
+    assert "NEURON" not in found["text"]
+    trace = tmp_path / "torch.json"
+    assert not rows(trace, "kernel", "gpu_memcpy", "privateuse1_runtime", "privateuse1_driver")
+    assert "trnscopeSimulation" not in json.loads(trace.read_text())
+
+
+def test_the_older_profiler_has_device_time(tmp_path: Path) -> None:
+    found = program("older_profiler", tmp_path)
+    # Between two events around the op: its execution and the launch before it.
+    assert found["device_us"] * 1000 >= found["mm_ns"] > 0
+
+
+# torch_neuronx.profiling -------------------------------------------------------------------
+
+
+def test_filters_and_limits_work_and_drops_are_told(tmp_path: Path) -> None:
+    found = program("filters", tmp_path)
+    folder = Path(found["folder"])
+    assert folder.parent.parent == tmp_path / "a=b #1"
+    assert folder.parent.name.startswith("sim-trn2.3xlarge_pid_")
+    for trace in (folder / "trace.json", tmp_path / "torch.json"):
+        work = rows(trace, "kernel", "gpu_memset")
+        assert [row["args"]["device"] for row in work] == [1] * 5
+    assert any("trace events were dropped" in text for text in found["warnings"])
+    assert found["dropped_by_torch"] == 4  # nine executions on the core, five kept
+    system = json.loads((folder / "system_profile.json").read_text())
+    running = [row for row in system["trace_events"] if row["name"] == "nc_exec_running"]
+    assert {row["nc_idx"] for row in running} == {1}
+    assert any("dropped" in text for text in system["warnings"])
+
+
+def test_misuse_is_told_in_one_line(tmp_path: Path) -> None:
+    told = program("without_the_device", tmp_path)["told"]
+    assert [text.partition(":")[0] for text in told] == [
+        "ProfileStateError",
+        "ProfileStateError",
+        "ProfileStateError",
+        "ProfileArgumentError",
+    ]
+    assert "did not record the neuron device" in told[0]
+    assert "ProfilerActivity.PrivateUse1" in told[0]
+    assert "Profiler is not active" in told[1]
+    assert "Profiler is already active" in told[2]
+
+
+def test_ops_are_tracked(tmp_path: Path) -> None:
+    found = program("op_tracking", tmp_path)
+    assert found == {"executed": ["aten::add"], "fallback": [], "initialized": True}
+
+
+def test_capture_by_environment(tmp_path: Path) -> None:
+    environment = {
+        "NEURON_RT_INSPECT_ENABLE": "1",
+        "NEURON_RT_INSPECT_OUTPUT_DIR": str(tmp_path / "out"),
+        "NEURON_RT_INSPECT_EVENT_FILTER_TYPE": "hardware",
+    }
+    program("op_tracking", tmp_path, **environment)
+    (folder,) = (tmp_path / "out").iterdir()
+    system = json.loads((folder / "system_profile.json").read_text())
+    names = {row["name"] for row in system["trace_events"]}
+    assert "nc_exec_running" in names
+    assert "nrt_execute" not in names
+    assert_all_linked(folder / "trace.json")
+
+
+# Virtual time ------------------------------------------------------------------------------
+
+
+def test_trnscope_profile_writes_virtual_time(tmp_path: Path) -> None:
+    found = program("in_virtual_time", tmp_path)
+    assert found["device"] == "sim:trn2.3xlarge"
+    trace = Path(found["trace"])
+    assert json.loads(trace.read_text())["trnscopeSimulation"]["clock"] == "virtual"
+    assert_all_linked(trace)
+    profile = trnscope.open(trace)
+    assert [step.name for step in profile.steps().steps] == ["ProfilerStep#2", "ProfilerStep#3"]
+    assert profile.simulated_by is not None and profile.simulated_by.startswith("trn2 model v")
+
+
+def test_the_same_script_twice_gives_the_same_bytes(tmp_path: Path) -> None:
+    texts = []
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        found = program("in_virtual_time", tmp_path / name)
+        texts.append(Path(found["trace"]).read_bytes())
+    assert texts[0] == texts[1]
+
+
+# trnscope run ------------------------------------------------------------------------------
+
+
+def test_the_example_runs_unmodified_on_a_simulated_trainium(tmp_path: Path) -> None:
+    done = run_command(tmp_path, "--device", "sim:trn2", "--steps", "2", "--json", EXAMPLE)
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert "Self NEURON" in done.stdout
+    document = json.loads(done.stdout.splitlines()[-1])
+    (trace,) = document["traces"]
+    assert_all_linked(Path(trace))
+    (device,) = document["summary"]["devices"]
+    assert (device["device"], device["simulated"], device["unlinked_ns"]) == ("neuron:0", True, 0)
+    assert document["summary"]["sources"][0]["simulated_by"].startswith("trn2 model v")
+    assert document["processes"][0]["device"] == "sim:trn2"
+    (folder,) = (tmp_path / "neuron-profile").glob("*/*")
+    assert (folder / "trace.json").is_file()
+    assert (folder / "system_profile.json").is_file()
+    assert list(folder.rglob("Instruction.parquet"))
+
+
+def test_a_run_is_the_same_each_time(tmp_path: Path) -> None:
+    texts = []
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        done = run_command(tmp_path / name, "--device", "sim:trn2", "--json", EXAMPLE)
+        (trace,) = map(Path, json.loads(done.stdout.splitlines()[-1])["traces"])
+        texts.append(trace.read_bytes())
+    assert texts[0] == texts[1]
+
+
+def test_the_report_says_simulated(tmp_path: Path) -> None:
+    done = run_command(tmp_path, "--device", "sim:trn1", "--no-numerics", EXAMPLE)
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert "simulated (trn1 model v" in done.stdout
+    assert "All times are virtual" in done.stdout
