@@ -28,9 +28,6 @@ NEAR_ROOF = 0.6
 """From this share of a ceiling on, the ceiling is what binds. Nsight Compute's speed-of-light
 rule draws the line between a bound and latency at the same 60 %."""
 
-TOLERANCE = 1.05
-"""Clocks may boost past the data sheet's; beyond this the figures contradict each other."""
-
 
 class Basis(str, Enum):
     """Whose time the ops are measured by."""
@@ -455,12 +452,12 @@ def _judge(
     bandwidth = ceilings.bandwidth
     memory_ns = _least_ns(num_bytes, None if bandwidth is None else bandwidth.value)
     compute, memory = _over(compute_ns, time_ns), _over(memory_ns, time_ns)
-    if compute is not None and compute > TOLERANCE:
+    if compute is not None and compute > 1:
         return _Verdict(bound=Bound.INCONSISTENT, reason=_contradiction(compute, key.dtype))
     known = [each for each in (compute_ns, memory_ns) if each is not None]
     attainable_ns = round(max(known)) if len(known) == 2 else None
-    if memory is not None and memory > TOLERANCE:
-        in_cache = f"{memory:.1f} times as fast as the memory: its data was in a cache"
+    if memory is not None and memory > 1:
+        in_cache = f"{memory:.2f} times as fast as the memory: its data was in a cache"
         return _Verdict(compute, None, None, Bound.CACHE, in_cache)
     no_peak = compute is None and flops and key.dtype is not None
     reason = f"no peak is known for {key.dtype}" if no_peak else None
@@ -468,7 +465,7 @@ def _judge(
 
 
 def _contradiction(ratio: float, dtype: str | None) -> str:
-    text = f"{ratio:.1f} times the peak for {dtype}"
+    text = f"{ratio:.2f} times the peak for {dtype}"
     if dtype == "float32":
         return f"{text}: it ran at a lower precision, or the time is not all of its work's"
     return f"{text}: the time is not all of its work's, or it skipped work"
@@ -522,7 +519,7 @@ def _mbu(rows: Iterable[RooflineRow], ceilings: Ceilings | None, time_ns: int) -
 
 def _possible(ratio: float) -> float | None:
     """A share of a peak; absent where nothing was counted, or where it contradicts the peak."""
-    return ratio if 0 < ratio <= TOLERANCE else None
+    return ratio if 0 < ratio <= 1 else None
 
 
 def _steps(
