@@ -1,10 +1,14 @@
 // Python names of what the analyses need in native code.
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "bindings.h"
 #include "call_survey.h"
 #include "call_tree.h"
+#include "text_search.h"
 
 namespace nb = nanobind;
 using namespace trnscope;
@@ -146,6 +150,23 @@ auto find_names(In<uint32_t> name, In<uint8_t> kind, In<uint8_t> wanted_kind,
     return to_numpy(std::move(rows));
 }
 
+// Which of the texts hold one of the words: a flag a text.
+auto texts_with_py(In<int64_t> ends, In<uint8_t> bytes, In<uint8_t> wanted,
+                   const std::vector<std::string>& words) {
+    require(wanted.size() == ends.size(), "a flag a text is needed");
+    int64_t before = 0;
+    for (size_t i = 0; i < ends.size(); ++i) {
+        require(ends.data()[i] >= before, "ends must rise");
+        before = ends.data()[i];
+    }
+    require(static_cast<size_t>(before) <= bytes.size(), "an end beyond the bytes");
+    for (const std::string& word : words) require(!word.empty(), "an empty word");
+    return to_numpy(without_gil([&] {
+        return trnscope::texts_with(ends.data(), wanted.data(), ends.size(),
+                                    reinterpret_cast<const char*>(bytes.data()), words);
+    }));
+}
+
 }  // namespace
 
 void bind_analysis(nb::module_& m) {
@@ -165,4 +186,6 @@ void bind_analysis(nb::module_& m) {
           nb::arg("num_names"));
     m.def("find_names", &find_names, nb::arg("name"), nb::arg("kind"), nb::arg("wanted_kind"),
           nb::arg("wanted_name"));
+    m.def("texts_with", &texts_with_py, nb::arg("ends"), nb::arg("bytes"), nb::arg("wanted"),
+          nb::arg("words"));
 }

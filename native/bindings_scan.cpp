@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
 #include <optional>
 #include <stdexcept>
@@ -186,10 +187,21 @@ class PyScanner {
         return nb::none();
     }
 
-    nb::list strings(size_t first) const {
-        nb::list texts;
-        for (std::string_view text : scanner_->strings(first)) texts.append(decoded(text));
-        return texts;
+    nb::str string(size_t id) const {
+        const std::optional<std::string_view> text = scanner_->string(id);
+        if (!text) throw nb::index_error("no such string");
+        return decoded(*text);
+    }
+
+    // The end of each string in the joined texts, and these.
+    nb::tuple string_table() const {
+        Column<int64_t> ends;
+        Column<uint8_t> bytes;
+        for (std::string_view text : scanner_->strings()) {
+            if (!text.empty()) std::memcpy(bytes.extend(text.size()), text.data(), text.size());
+            ends.push_back(static_cast<int64_t>(bytes.size()));
+        }
+        return nb::make_tuple(to_numpy(&ends), to_numpy(&bytes));
     }
 
     nb::list tracks() const {
@@ -301,7 +313,8 @@ void bind_scan(nb::module_& m) {
         .def("close_input", &PyScanner::close_input)
         .def("stop", &PyScanner::stop)
         .def("next_segment", &PyScanner::next_segment)
-        .def("strings", &PyScanner::strings, nb::arg("first") = 0)
+        .def("string", &PyScanner::string, nb::arg("id"))
+        .def("string_table", &PyScanner::string_table)
         .def("tracks", &PyScanner::tracks)
         .def("metadata", &PyScanner::metadata)
         .def("damage", &PyScanner::damage)

@@ -104,10 +104,15 @@ Scanner::Failure Scanner::failure() const {
     return failure_;
 }
 
-std::vector<std::string_view> Scanner::strings(size_t first) const {
+std::vector<std::string_view> Scanner::strings() const {
     const std::lock_guard<std::mutex> lock(mutex_);
-    const auto skipped = static_cast<std::ptrdiff_t>(std::min(first, strings_.size()));
-    return {strings_.begin() + skipped, strings_.end()};
+    return strings_;
+}
+
+std::optional<std::string_view> Scanner::string(size_t id) const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (id >= strings_.size()) return std::nullopt;
+    return strings_[id];
 }
 
 std::vector<std::string_view> Scanner::tracks() const {

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -51,8 +52,8 @@ class Scanner {
 
     uint64_t bytes_scanned() const { return bytes_scanned_; }
     // Texts by id: at least those that the segments handed out so far use. They stay readable.
-    // strings(first): those from id `first` on.
-    std::vector<std::string_view> strings(size_t first = 0) const;
+    std::vector<std::string_view> strings() const;
+    std::optional<std::string_view> string(size_t id) const;
     std::vector<std::string_view> tracks() const;
     bool has_input() const;
     bool is_finished() const;

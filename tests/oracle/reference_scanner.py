@@ -19,6 +19,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from trnscope.store.strings import EncodedStrings
+from trnscope.store.tables import I64, U8
+
 HAS_TS, HAS_DUR, HAS_ID, REPAIRED, BIND_ENCLOSING, NONFINITE_TIME, HAS_SCOPE_GLOBAL = (
     1 << bit for bit in range(7)
 )
@@ -333,9 +336,10 @@ class ReferenceScanner:
             self._scan(self._data.decode("latin-1"))
         return self._segments.pop(0) if self._segments else None
 
-    def strings(self, first: int = 0) -> list[str]:
-        """Texts by string id; id 0 is the empty text."""
-        return list(self._strings)[first:]
+    def string_table(self) -> tuple[I64, U8]:
+        """Texts by string id, encoded; id 0 is the empty text."""
+        encoded = EncodedStrings.of(list(self._strings))
+        return encoded.ends, encoded.data
 
     def tracks(self) -> list[tuple[str, str]]:
         """(pid text, tid text) by track id."""

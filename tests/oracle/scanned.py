@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from trnscope.store.strings import Strings
+
 ArgKeys = list[tuple[str, str]]
 
 
@@ -91,10 +93,15 @@ def _events(
         )
 
 
+def texts_of(scanner: Any) -> Sequence[str]:
+    """Texts by string id."""
+    return list(Strings(*scanner.string_table()))
+
+
 def result_of(scanner: Any, keys: ArgKeys) -> Scanned:
     """Drain a scanner that has its input."""
     segments = list(iter(scanner.next_segment, None))
-    strings, tracks = scanner.strings(), scanner.tracks()
+    strings, tracks = texts_of(scanner), scanner.tracks()
     return Scanned(
         [event for segment in segments for event in _events(segment, keys, strings, tracks)],
         {kind: (count, first) for kind, count, first in scanner.damage()},

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from oracle.reference_scanner import ReferenceScanner, fnv1a
-from oracle.scanned import Scanned, ScannedEvent, result_of, scan
+from oracle.scanned import Scanned, ScannedEvent, result_of, scan, texts_of
 
 from trnscope._native import Scanner
 
@@ -192,7 +192,7 @@ class TestTexts:
         assert segment.name.tolist() == [1, 0]
         assert segment.category.tolist() == [1, 1]
         assert segment.attribute(2)[1].tolist() == [1]
-        assert scanner.strings() == ["", "A"]
+        assert texts_of(scanner) == ["", "A"]
 
     def test_texts_of_segments_are_there_before_the_end(self) -> None:
         data = json.dumps([{"ph": "X", "name": f"n{i}"} for i in range(50)]).encode()
@@ -201,11 +201,12 @@ class TestTexts:
         scanner.close_input()
         seen = 0
         for segment in iter(scanner.next_segment, None):
-            strings = scanner.strings()
             for string in segment.name.tolist():
-                assert strings[string] == f"n{seen}"
+                assert scanner.string(string) == f"n{seen}"
                 seen += 1
-            assert scanner.strings(len(strings)) == [] or seen < 50
+        assert seen == 50
+        with pytest.raises(IndexError):
+            scanner.string(51)
 
     def test_ids_follow_file_order_in_any_window(self) -> None:
         data = json.dumps([{"ph": "X", "name": f"n{i}", "pid": i} for i in range(50)]).encode()
@@ -215,7 +216,7 @@ class TestTexts:
             scanner.close_input()
             while scanner.next_segment():
                 pass
-            assert scanner.strings() == ["", *(f"n{i}" for i in range(50))]
+            assert texts_of(scanner) == ["", *(f"n{i}" for i in range(50))]
             assert scanner.tracks() == [(str(i), "") for i in range(50)]
 
 
@@ -717,7 +718,7 @@ class TestWindows:
             tracks += segment.track.tolist()
         assert named == list(range(1, num_events + 1))
         assert tracks == [i % 7 for i in range(num_events)]
-        assert scanner.strings()[-1] == f"n{num_events - 1}"
+        assert scanner.string(num_events) == f"n{num_events - 1}"
 
     def test_more_keys_than_are_predicted(self) -> None:
         keys = [f"key {i}" for i in range(3000)]

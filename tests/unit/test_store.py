@@ -14,7 +14,7 @@ from trnscope.store import schema
 from trnscope.store.builder import TraceBuilder
 from trnscope.store.reader import Trace
 from trnscope.store.schema import META_FILE, SCHEMA_VERSION
-from trnscope.store.strings import Strings, encode_strings
+from trnscope.store.strings import EncodedStrings, Strings
 
 
 def names(trace, ids):
@@ -199,7 +199,8 @@ def test_a_folder_that_is_no_store_is_refused(tmp_path):
 
 
 def test_strings_are_taken_by_ids_of_any_type() -> None:
-    strings = Strings(*encode_strings(["first", "", "µs"]))
+    encoded = EncodedStrings.of(["first", "", "µs"])
+    strings = Strings(encoded.ends, encoded.data)
     for dtype in (np.uint32, np.int64):
         assert strings.take(np.array([2, 0, 1, 0], dtype)) == ["µs", "first", "", "first"]
     assert strings.take(i for i in (1, 2)) == ["", "µs"]
@@ -207,3 +208,17 @@ def test_strings_are_taken_by_ids_of_any_type() -> None:
     for wrong in ([3], [-1]):
         with pytest.raises(IndexError):
             strings.take(wrong)
+
+
+def test_words_are_found_in_any_case() -> None:
+    texts = ["ProfilerStep#3", "", "a step", "ste", "BATCH 7", "µ-Iter", "pst-ep", "optimizer"]
+    encoded = EncodedStrings.of(texts)
+    strings = Strings(encoded.ends, encoded.data)
+    among = np.ones(len(texts), np.uint8)
+    words = ("Step", "iter", "batch")
+    found = strings.with_words(words, among)
+    assert found.tolist() == [any(word.lower() in text.lower() for word in words) for text in texts]
+    among[2] = 0
+    assert strings.with_words(words, among).tolist() == [1, 0, 0, 0, 1, 1, 0, 0]
+    with pytest.raises(ValueError, match="empty word"):
+        strings.with_words([""], among)

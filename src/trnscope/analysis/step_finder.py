@@ -25,6 +25,7 @@ from trnscope.store.tables import U32
 _PROFILER_STEP = re.compile(r"ProfilerStep\s*#\s*(\d+)$")
 _NAMED_STEP = re.compile(r"(^|[^a-z])(step|iter|iteration|batch)[\W\d_]*$", re.IGNORECASE)
 """The word ends the name, or only a number does: ``batch_norm`` and ``step 3 loss`` are parts."""
+_STEP_WORDS = ("step", "iter", "batch")
 _OPTIMIZER_STEP = re.compile(r"Optimizer\.step#")
 _NO_STEP = re.compile(r"::|batch_?norm|optimizer|scheduler|scaler|dataloader", re.IGNORECASE)
 _NUMBERS = re.compile(r"\d+")
@@ -98,12 +99,13 @@ def find_steps(trace: Trace) -> StepList:
     """The steps of one trace, from the best evidence there is; empty where there is none."""
     return (
         _profiler_steps(
-            _on_threads(trace, _HOST_KINDS, _is_profiler_step), StepEvidence.PROFILER_STEP
+            _on_threads(trace, _HOST_KINDS, _is_profiler_step, ("ProfilerStep",)),
+            StepEvidence.PROFILER_STEP,
         )
         or _named_steps(trace)
         or _optimizer_steps(trace)
         or _profiler_steps(
-            _matching(trace, (SliceKind.DEVICE_ANNOTATION,), _is_profiler_step),
+            _matching(trace, (SliceKind.DEVICE_ANNOTATION,), _is_profiler_step, ("ProfilerStep",)),
             StepEvidence.DEVICE_ANNOTATION,
         )
         or _NONE
@@ -143,6 +145,7 @@ def _named_steps(trace: Trace) -> StepList | None:
         trace,
         (SliceKind.ANNOTATION,),
         lambda name: bool(_NAMED_STEP.search(name)) and not _NO_STEP.search(name),
+        _STEP_WORDS,
     )
     groups = [
         (track, group)
@@ -161,7 +164,12 @@ def _optimizer_steps(trace: Trace) -> StepList | None:
 
     What lies before the first end is no whole step and is left out.
     """
-    ranges = _on_threads(trace, _HOST_KINDS, lambda name: _OPTIMIZER_STEP.match(name) is not None)
+    ranges = _on_threads(
+        trace,
+        _HOST_KINDS,
+        lambda name: _OPTIMIZER_STEP.match(name) is not None,
+        ("Optimizer.step",),
+    )
     groups = [(track, group) for track, mine in _by_track(ranges) for group in _by_name(mine)]
     if not groups:
         return None
@@ -175,19 +183,28 @@ def _optimizer_steps(trace: Trace) -> StepList | None:
 
 
 def _on_threads(
-    trace: Trace, kinds: tuple[SliceKind, ...], wanted: Callable[[str], bool]
+    trace: Trace,
+    kinds: tuple[SliceKind, ...],
+    wanted: Callable[[str], bool],
+    words: tuple[str, ...],
 ) -> list[_Range]:
     """The slices of these kinds on host threads whose name is wanted, by start."""
     is_thread = [track.kind is TrackKind.CPU_THREAD for track in trace.tracks]
-    return [one for one in _matching(trace, kinds, wanted) if is_thread[one.track]]
+    return [one for one in _matching(trace, kinds, wanted, words) if is_thread[one.track]]
 
 
 def _matching(
-    trace: Trace, kinds: tuple[SliceKind, ...], wanted: Callable[[str], bool]
+    trace: Trace,
+    kinds: tuple[SliceKind, ...],
+    wanted: Callable[[str], bool],
+    words: tuple[str, ...],
 ) -> list[_Range]:
-    """The slices of these kinds whose name is wanted, by start."""
+    """The slices of these kinds whose name is wanted, which then holds one of ``words``.
+
+    By start.
+    """
     slices = trace.slices
-    found = _finished(trace, slices_of_kind_named(trace, kinds, wanted))
+    found = _finished(trace, slices_of_kind_named(trace, kinds, wanted, words))
     found = found[np.lexsort((found, -slices.dur_ns[found], slices.start_ns[found]))]
     return [
         _Range(track, start, dur, name)

@@ -40,6 +40,7 @@ from trnscope.ingest.slices import SlicePlacer
 from trnscope.ingest.tracks import TrackTable
 from trnscope.ingest.vocabulary import CategoryTable
 from trnscope.model.source import TraceSource
+from trnscope.store.strings import EncodedStrings
 from trnscope.store.tables import Bool
 from trnscope.store.writer import TraceWriter
 
@@ -76,9 +77,9 @@ class ChromeImporter:
     def __init__(self, path: Path, directory: Path, scanner: Any) -> None:
         self._path = path
         self._scanner = scanner
+        self._text: Callable[[int], str] = scanner.string
         self._writer = TraceWriter(directory, path)
         self._findings = Findings()
-        self._strings: list[str] = []
         self._num_events = 0
         self._num_repaired = 0
         self._saw_phase = False
@@ -97,11 +98,6 @@ class ChromeImporter:
             (_INSTANT, self._points.add_instants),
             (_FLOW, self._points.add_flows),
         )
-
-    def _text(self, string_id: int) -> str:
-        if string_id >= len(self._strings):
-            self._strings += self._scanner.strings(len(self._strings))
-        return self._strings[string_id]
 
     # The run -------------------------------------------------------------------------
 
@@ -243,7 +239,9 @@ class ChromeImporter:
         if header.base_time_ns:
             self._writer.shift_times(header.base_time_ns)
         health = self._findings.health(self._path, compressed, self._num_events, self._num_repaired)
-        self._writer.finish(self._source(header), health, self._scanner.strings())
+        self._writer.finish(
+            self._source(header), health, EncodedStrings(*self._scanner.string_table())
+        )
 
     def _source(self, header: Header) -> TraceSource:
         is_kineto = header.is_kineto or self._categories.has_kineto

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cached_property
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from trnscope import _native
 from trnscope.store.tables import I64, U8
 
 
@@ -17,6 +18,7 @@ class Strings(Sequence[str]):
 
     def __init__(self, ends: I64, data: U8) -> None:
         self._ends = ends
+        self._data = data
         self._bytes = data.data
 
     def __len__(self) -> int:
@@ -44,24 +46,23 @@ class Strings(Sequence[str]):
             for low, high in zip(first, self._ends[at].tolist(), strict=True)
         ]
 
-    @cached_property
-    def array(self) -> npt.NDArray[np.object_]:
-        """All strings as an object array."""
-        texts = np.empty(len(self), dtype=object)
-        texts[:] = list(self)
-        return texts
-
-    @cached_property
-    def _ids(self) -> dict[str, int]:
-        return {text: i for i, text in enumerate(self)}
-
-    def find(self, text: str) -> int | None:
-        """The id of a string; null where the trace does not hold it."""
-        return self._ids.get(text)
+    def with_words(self, words: Sequence[str], among: U8) -> U8:
+        """Flags, one a string: in ``among``, and holding one of the ASCII words in any case."""
+        return _native.texts_with(self._ends, self._data, among, [w.lower() for w in words])
 
 
-def encode_strings(texts: Sequence[str]) -> tuple[I64, U8]:
-    """Ends and bytes of a string table, as :class:`Strings` reads them."""
-    encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
-    ends = np.cumsum(np.fromiter(map(len, encoded), np.int64, len(encoded)), dtype=np.int64)
-    return ends, np.frombuffer(b"".join(encoded), np.uint8)
+@dataclass(frozen=True)
+class EncodedStrings:
+    """A string table as :class:`Strings` reads it."""
+
+    ends: I64
+    """Where each string ends in ``data``."""
+    data: U8
+    """UTF-8, joined."""
+
+    @classmethod
+    def of(cls, texts: Sequence[str]) -> EncodedStrings:
+        """Encode a list of strings."""
+        encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
+        ends = np.cumsum(np.fromiter(map(len, encoded), np.int64, len(encoded)), dtype=np.int64)
+        return cls(ends, np.frombuffer(b"".join(encoded), np.uint8))

@@ -31,7 +31,7 @@ from trnscope.store.nesting import EnclosingQueries, WrittenSlices, write_slices
 from trnscope.store.pyramid import write_zoom_tables
 from trnscope.store.schema import StoreMeta, save_meta
 from trnscope.store.spill import SpilledTable
-from trnscope.store.strings import encode_strings
+from trnscope.store.strings import EncodedStrings
 from trnscope.store.tables import U32, CounterSeries
 
 _BATCH_COLUMNS: dict[str, dict[str, Any]] = {
@@ -181,10 +181,13 @@ class TraceWriter:
         columns = {field.name: getattr(batch, field.name) for field in fields(batch)}
         return self._tables[table].append(columns)
 
-    def finish(self, source: TraceSource, health: Health, strings: Sequence[str]) -> None:
+    def finish(
+        self, source: TraceSource, health: Health, strings: Sequence[str] | EncodedStrings
+    ) -> None:
         """Write the store. Ids in the batches index ``strings``, ``tracks`` and so on."""
+        encoded = strings if isinstance(strings, EncodedStrings) else EncodedStrings.of(strings)
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            layouts, num_too_deep = self._write_tables(strings, pool)
+            layouts, num_too_deep = self._write_tables(encoded, pool)
         shutil.rmtree(self._spill)
         meta = StoreMeta(
             source,
@@ -197,7 +200,7 @@ class TraceWriter:
         save_meta(self._directory, meta)
 
     def _write_tables(
-        self, strings: Sequence[str], pool: Executor
+        self, strings: EncodedStrings, pool: Executor
     ) -> tuple[dict[str, tuple[ColumnLayout, ...]], int]:
         """The layout of every table, and how many slices lie too deep."""
         layouts: dict[str, tuple[ColumnLayout, ...]] = {}
@@ -228,9 +231,8 @@ class TraceWriter:
         layouts["counters"] = self._write("counters", {k: v[order] for k, v in counters.items()})
         for name, time in (("instants", "ts_ns"), ("unfinished", "start_ns")):
             layouts[name] = self._write_sorted(name, self._tables[name].map(), time)
-        ends, data = encode_strings(strings)
-        layouts["string_ends"] = self._write("string_ends", {"end": ends})
-        layouts["string_data"] = self._write("string_data", {"byte": data})
+        layouts["string_ends"] = self._write("string_ends", {"end": strings.ends})
+        layouts["string_data"] = self._write("string_data", {"byte": strings.data})
         return layouts | zoom.result(), written.num_too_deep
 
     def _write_attribute(self, key: str, written: WrittenSlices) -> tuple[ColumnLayout, ...]:
