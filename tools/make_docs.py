@@ -19,7 +19,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
-from tools import make_example_trace
+from tools import make_example_neuron, make_example_trace
 from trnscope.cli.app import app
 
 REPO = Path(__file__).resolve().parents[1]
@@ -166,6 +166,7 @@ def with_lists(page: str) -> str:
 def main() -> None:
     """Write all of it again."""
     make_example_trace.main()
+    make_example_neuron.main()
     REFERENCE.parent.mkdir(exist_ok=True)
     REFERENCE.write_text(reference(), encoding="utf-8")
     for page in (CONCEPTS, INDEX):

@@ -10,6 +10,7 @@ from trnscope.analysis.devices import DeviceSummary
 from trnscope.analysis.summary import Summary
 from trnscope.model.source import TraceSource
 from trnscope.model.units import format_ns, format_ratio, ratio
+from trnscope.report.engines import engine_lines, reported_lines
 from trnscope.report.health import health_line
 from trnscope.report.steps import NO_STEPS, rank_text, steps_table
 from trnscope.report.table import Column, Table
@@ -28,6 +29,8 @@ def summary_lines(result: Summary, view: View) -> Iterator[Text]:
     yield Text()
     yield from _devices(result, view)
     yield Text()
+    yield from engine_lines(result.engines, view)
+    yield from reported_lines(result.reported, view)
     yield from _steps(result, view)
 
 

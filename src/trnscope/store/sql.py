@@ -19,7 +19,12 @@ import duckdb
 from trnscope.errors import UsageError
 from trnscope.store.attributes import ATTRIBUTES, AttributeType
 from trnscope.store.profile import Profile
-from trnscope.store.sql_tables import DEVICE_ATTRIBUTES, OP_ATTRIBUTES, TraceTables
+from trnscope.store.sql_tables import (
+    DEVICE_ATTRIBUTES,
+    INSTRUCTION_ATTRIBUTES,
+    OP_ATTRIBUTES,
+    TraceTables,
+)
 
 T = TypeVar("T")
 
@@ -67,6 +72,11 @@ _VIEWS: dict[str, tuple[str, str]] = {
         "launch_name, launch_start_ns, launch_dur_ns, "
         "start_ns - launch_start_ns AS launch_latency_ns, "
         "start_ns - launch_start_ns - launch_dur_ns AS launch_delay_ns",
+    ),
+    "instructions": (
+        "instructions",
+        f"id::BIGINT AS id, {_TIMES}, name, track::BIGINT AS track, unit, place, device, "
+        "execution::BIGINT AS execution, op::BIGINT AS op, op_name, {instruction_attributes}",
     ),
     "flows": (
         "flows",
@@ -286,6 +296,7 @@ class SqlSession:
             chosen = columns.format(
                 op_attributes=_attribute_columns(tables, OP_ATTRIBUTES),
                 device_attributes=_attribute_columns(tables, DEVICE_ATTRIBUTES),
+                instruction_attributes=_attribute_columns(tables, INSTRUCTION_ATTRIBUTES),
             )
             parts.append(f"SELECT {self._owner(source)}, {chosen} FROM _{table}_{source}")
         return " UNION ALL ".join(parts)

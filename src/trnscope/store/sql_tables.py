@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from trnscope.model.kinds import SliceKind
+from trnscope.model.kinds import SliceKind, TrackKind
 from trnscope.store.reader import Trace
 from trnscope.store.tables import U32, Attribute, Bool
 
@@ -50,6 +50,19 @@ DEVICE_ATTRIBUTES = (
 """Attributes that are columns of ``device_work`` and ``kernels``."""
 
 
+INSTRUCTION_ATTRIBUTES = (
+    "correlation",
+    "bytes",
+    "flops",
+    "layer",
+    "hlo_name",
+    "source_location",
+)
+"""Attributes that are columns of ``instructions``."""
+
+_PART_TRACKS = {TrackKind.DEVICE_ENGINE: "engine", TrackKind.DEVICE_QUEUE: "queue"}
+
+
 class TraceTables:
     """Makes the tables of one trace, each when it is asked for."""
 
@@ -61,6 +74,7 @@ class TraceTables:
             "slices": self._slices,
             "ops": self._ops,
             "device_work": self._device_work,
+            "instructions": self._instructions,
             "flows": self._flows,
             "counters": self._counters,
             "instants": self._instants,
@@ -166,6 +180,44 @@ class TraceTables:
             "op_name": self._text(_at(slices.name, launches.op_slice), launches.has_op),
         }
         return pa.table(columns | self._attribute_columns(DEVICE_ATTRIBUTES, ids))
+
+    def _instructions(self) -> Any:
+        slices, tracks = self._trace.slices, self._trace.tracks
+        units = [_PART_TRACKS.get(track.kind, "") for track in tracks]
+        is_part = np.array([unit != "" for unit in units], np.bool_)
+        ids = np.flatnonzero(_at(is_part, slices.track)).astype(np.uint32)
+        track = slices.track[ids]
+        has, row = self._executions_of(ids)
+        launches = self._trace.launches
+        has_op = has & _at(launches.has_op, row)
+        op = _at(launches.op_slice, row)
+        columns = self._some_slices(ids) | {
+            "unit": _labels(track, units),
+            "place": _labels(track, [each.thread_name or each.thread for each in tracks]),
+            "device": self._device_columns(track)["device"],
+            "execution": pa.array(_at(launches.device_slice, row), mask=~has),
+            "op": pa.array(op, mask=~has_op),
+            "op_name": self._text(_at(slices.name, op), has_op),
+        }
+        return pa.table(columns | self._attribute_columns(INSTRUCTION_ATTRIBUTES, ids))
+
+    def _executions_of(self, ids: U32) -> tuple[Bool, npt.NDArray[np.intp]]:
+        """The row of ``launches`` whose work has the same correlation id, if it is another."""
+        attribute, launches = self._trace.attribute("correlation"), self._trace.launches
+        none = np.zeros(ids.size, np.bool_), np.zeros(ids.size, np.intp)
+        if attribute is None or launches.device_slice.size == 0:
+            return none
+        known, values = attribute.of(launches.device_slice)
+        rows = np.flatnonzero(known)
+        if rows.size == 0:
+            return none
+        # A collective inside an execution shares its id: the kernel comes first.
+        kind = self._trace.slices.kind[launches.device_slice[rows]]
+        order = rows[np.lexsort((kind, values[rows]))]
+        has, wanted = attribute.of(ids)
+        at = np.minimum(np.searchsorted(values[order], wanted), order.size - 1)
+        row = order[at]
+        return has & (values[row] == wanted) & (launches.device_slice[row] != ids), row
 
     def _device_columns(self, track: U32) -> dict[str, Any]:
         tracks = self._trace.tracks
