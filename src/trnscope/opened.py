@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from trnscope.store.profile import Profile
 
 if TYPE_CHECKING:
+    from trnscope.advisor.finding import Explanation
     from trnscope.analysis.attribution import Attribution
     from trnscope.analysis.breakdown import Breakdown
     from trnscope.analysis.health import HealthReport
@@ -109,6 +110,15 @@ class OpenedProfile(Profile):
         from trnscope.analysis.window import window
 
         return window(self, start_ns, end_ns)
+
+    def explain(self, *, step: int | None = None) -> Explanation:
+        """Why a step takes as long as it does: causes, with the time each would give back.
+
+        ``step`` looks at the step of that number alone.
+        """
+        from trnscope.advisor.explain import explain
+
+        return explain(self, step=step)
 
     def sql(self, query: str) -> QueryResult:
         """The rows of one SELECT over the views of docs/reference/sql-views.md."""

@@ -1,0 +1,234 @@
+"""Why does a step take as long as it does: health, then the rules, then the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from trnscope.advisor.context import StepContext
+from trnscope.advisor.finding import (
+    Confidence,
+    Explanation,
+    Finding,
+    Recoverable,
+    Verdict,
+    Withheld,
+)
+from trnscope.advisor.needs import missing_need
+from trnscope.advisor.registry import by_specificity
+from trnscope.advisor.removal import Removal
+from trnscope.advisor.replay import Replay
+from trnscope.advisor.rule import Claim, Rule
+from trnscope.advisor.rules.incomplete_capture import missing_part
+from trnscope.advisor.source import source_lines
+from trnscope.advisor.window import one_step, typical_steps
+from trnscope.errors import UsageError
+from trnscope.model.units import format_ns
+from trnscope.store.profile import Profile
+from trnscope.store.reader import Trace
+
+LEAST_SHARE = 0.03
+"""Of a step; less is not worth an edit and lies within what steps vary by themselves
+(TraceML calls 3 % a moderate difference between runs, expert_rules.md 113)."""
+SAME_TIME = 0.5
+"""A claim that loses this share of its time to more specific ones is about the same time."""
+HIDDEN_LEAST_SHARE = 0.1
+"""Of a step, that evidence must take to be worth saying that it costs nothing."""
+HIDDEN_MOST_BACK = 0.1
+"""Of the time that it takes; work that would give back more is not hidden."""
+EVIDENCE_KEPT = 50
+"""Slice ids of a finding: enough to look at, and a bounded document."""
+
+
+def explain(profile: Profile, *, step: int | None = None) -> Explanation:
+    """Ask every rule about every trace of a profile.
+
+    ``step`` looks at the step of that number alone. Of several ranks, each finding is that of the
+    rank on which it weighs most. Raises :class:`UsageError` for a step that no trace holds.
+    """
+    contexts = _contexts(profile, step)
+    if not contexts:
+        return _abstained("the trace holds no work of a host or a device", ())
+    for at, context in contexts:
+        reason = missing_part(context)
+        if reason is not None:
+            return _abstained(reason, tuple(_faults(context, at)))
+    parts = [_Diagnosis(at, context).run() for at, context in contexts]
+    findings = _over_ranks(profile, [part.findings for part in parts])
+    told = {finding.code for finding in findings}
+    hidden = _over_ranks(profile, [part.hidden for part in parts])
+    asked = dict(contexts)[findings[0].trace] if findings else contexts[0][1]
+    return Explanation(
+        verdict=Verdict(_verdict(findings, asked), False, None),
+        step_ns=asked.step_ns,
+        num_steps=asked.window.num_steps if asked.window.has_steps else 0,
+        findings=findings,
+        hidden=tuple(finding for finding in hidden if finding.code not in told),
+        withheld=tuple(dict.fromkeys(rule for part in parts for rule in part.withheld)),
+    )
+
+
+def _contexts(profile: Profile, step: int | None) -> list[tuple[int, StepContext]]:
+    found = []
+    for at, trace in enumerate(profile.traces):
+        window = typical_steps(trace) if step is None else one_step(trace, step)
+        if window is not None and window.end_ns > window.start_ns:
+            found.append((at, StepContext(trace, window)))
+    if step is not None and not found:
+        raise UsageError(f"no step {step} in the trace", hint="trnscope steps lists them")
+    return found
+
+
+@dataclass(eq=False, repr=False)
+class _Diagnosis:
+    """One trace, asked by one rule after another."""
+
+    at: int
+    context: StepContext
+    claimed: Removal = field(default_factory=Removal)
+    findings: list[Finding] = field(default_factory=list)
+    hidden: list[Finding] = field(default_factory=list)
+    withheld: list[Withheld] = field(default_factory=list)
+
+    def run(self) -> _Diagnosis:
+        """Ask all rules, the most specific first."""
+        for rule in by_specificity():
+            reason = missing_need(rule, self.context)
+            if reason is not None:
+                self.withheld.append(Withheld(rule.code, rule.name, reason))
+                continue
+            for claim in rule.check(self.context):
+                self._judge(rule, claim)
+        return self
+
+    def _judge(self, rule: Rule, claim: Claim) -> None:
+        if claim.is_fault:
+            self.findings.append(_finding(self.at, self.context, rule, claim, None))
+            return
+        if claim.direct_ns is not None:
+            self._accept(rule, claim, Recoverable(*claim.direct_ns))
+            return
+        replay = self.context.replay
+        if claim.likely is None or replay is None:
+            return
+        saved = self._saved(replay, claim, claim.likely)
+        if saved.likely_ns >= LEAST_SHARE * self.context.step_ns:
+            self._accept(rule, claim, saved)
+        elif self._is_hidden(claim, replay):
+            finding = _finding(self.at, self.context, rule, claim, saved)
+            self.hidden.append(finding)
+
+    def _saved(self, replay: Replay, claim: Claim, likely: Removal) -> Recoverable:
+        """What the replay gives back; 0 where others already claim most of that time."""
+        alone = replay.saved_ns(likely)
+        rest = replay.saved_ns(likely.without(self.claimed))
+        if rest < (1 - SAME_TIME) * alone:
+            return Recoverable(0, 0, 0)
+        low = rest if claim.low is None else replay.saved_ns(claim.low.without(self.claimed))
+        high = rest if claim.high is None else replay.saved_ns(claim.high.without(self.claimed))
+        return Recoverable(min(low, rest), rest, max(high, rest))
+
+    def _is_hidden(self, claim: Claim, replay: Replay) -> bool:
+        taken = _taken_ns(self.context, claim)
+        if taken < HIDDEN_LEAST_SHARE * self.context.step_ns or claim.likely is None:
+            return False
+        most = claim.likely if claim.high is None else claim.high
+        return replay.saved_ns(most) < HIDDEN_MOST_BACK * taken
+
+    def _accept(self, rule: Rule, claim: Claim, saved: Recoverable) -> None:
+        self.findings.append(_finding(self.at, self.context, rule, claim, saved))
+        if claim.likely is not None:
+            self.claimed = self.claimed.plus(claim.likely)
+
+
+def _faults(context: StepContext, at: int) -> Iterator[Finding]:
+    """Faults of a recording that carries no verdict."""
+    for rule in by_specificity():
+        if rule.code.startswith("CA") and missing_need(rule, context) is None:
+            for claim in rule.check(context):
+                yield _finding(at, context, rule, claim, None)
+
+
+def _finding(
+    at: int, context: StepContext, rule: Rule, claim: Claim, saved: Recoverable | None
+) -> Finding:
+    evidence = context.longest(claim.evidence, EVIDENCE_KEPT)
+    share = None if saved is None else min(1.0, saved.likely_ns / _whole_step(context, claim))
+    is_sure = context.window.has_steps or claim.is_fault
+    return Finding(
+        code=rule.code,
+        rule=rule.name,
+        title=claim.title,
+        recoverable=saved,
+        share_of_step=share,
+        confidence=claim.confidence if is_sure else _less(claim.confidence),
+        evidence=tuple(evidence),
+        source=source_lines(context.trace, evidence),
+        tries=claim.tries,
+        doc=rule.doc,
+        how=claim.how,
+        taken_ns=_taken_ns(context, claim) if claim.evidence.size else None,
+        trace=at,
+    )
+
+
+def _whole_step(context: StepContext, claim: Claim) -> int:
+    """The mean step that a finding's time is a share of."""
+    if claim.direct_ns is None:
+        return max(context.step_ns, 1)
+    steps = context.all_steps
+    return max(sum(step.duration_ns for step in steps) // len(steps), 1)
+
+
+def _taken_ns(context: StepContext, claim: Claim) -> int:
+    """What the evidence takes per step."""
+    return context.duration_ns(claim.evidence)
+
+
+def _less(confidence: Confidence) -> Confidence:
+    return Confidence.MEDIUM if confidence is Confidence.HIGH else Confidence.LOW
+
+
+def _over_ranks(profile: Profile, parts: Sequence[Sequence[Finding]]) -> tuple[Finding, ...]:
+    """One finding a rule, of the trace where it weighs most; by weight, faults last."""
+    found: dict[str, list[Finding]] = {}
+    for part in parts:
+        for finding in part:
+            found.setdefault(finding.code, []).append(finding)
+    heaviest = [
+        _titled(profile, max(group, key=lambda one: one.likely_ns), len(group))
+        for group in found.values()
+    ]
+    return tuple(
+        sorted(heaviest, key=lambda one: (one.recoverable is None, -one.likely_ns, one.code))
+    )
+
+
+def _titled(profile: Profile, finding: Finding, number: int) -> Finding:
+    """With the rank that it is of, where there are several."""
+    if len(profile.traces) == 1:
+        return finding
+    trace = profile.traces[finding.trace]
+    where = f"worst on {_name_of(trace, finding.trace)}, seen on {number} of {len(profile.traces)}"
+    return replace(finding, title=f"{finding.title} ({where})")
+
+
+def _name_of(trace: Trace, at: int) -> str:
+    return f"file {at + 1}" if trace.source.rank is None else f"rank {trace.source.rank}"
+
+
+def _verdict(findings: Sequence[Finding], context: StepContext) -> str:
+    step = format_ns(context.step_ns)
+    whole = "a step" if context.window.has_steps else "the whole trace"
+    timed = [finding for finding in findings if finding.recoverable is not None]
+    if not timed:
+        return f"Healthy: no known cause takes {LEAST_SHARE:.0%} or more of {whole} of {step}."
+    first = timed[0]
+    return (
+        f"{first.title}: about {format_ns(first.likely_ns)} of {whole} of {step} would come back."
+    )
+
+
+def _abstained(reason: str, faults: tuple[Finding, ...]) -> Explanation:
+    verdict = Verdict("No verdict: the recording does not carry one.", True, reason)
+    return Explanation(verdict, None, 0, faults, (), ())

@@ -1,0 +1,76 @@
+"""The list of rules. A rule is one file in ``rules/`` and one line here."""
+
+from __future__ import annotations
+
+from trnscope.advisor.rule import Rule
+from trnscope.advisor.rules.allocator_stalls import AllocatorStallsRule
+from trnscope.advisor.rules.compile_in_window import CompileInWindowRule
+from trnscope.advisor.rules.dtype_casts import DtypeCastsRule
+from trnscope.advisor.rules.exposed_communication import ExposedCommunicationRule
+from trnscope.advisor.rules.fp32_matmul import Fp32MatmulRule
+from trnscope.advisor.rules.gc_in_step import GcInStepRule
+from trnscope.advisor.rules.graph_breaks import GraphBreaksRule
+from trnscope.advisor.rules.incomplete_capture import IncompleteCaptureRule
+from trnscope.advisor.rules.launch_bound import LaunchBoundRule
+from trnscope.advisor.rules.layout_copies import LayoutCopiesRule
+from trnscope.advisor.rules.loader_bound import LoaderBoundRule
+from trnscope.advisor.rules.many_tiny_ops import ManyTinyOpsRule
+from trnscope.advisor.rules.no_steps import NoStepsRule
+from trnscope.advisor.rules.pointwise_chain import PointwiseChainRule
+from trnscope.advisor.rules.profiler_overhead import ProfilerOverheadRule
+from trnscope.advisor.rules.python_overhead import PythonOverheadRule
+from trnscope.advisor.rules.recompiles import RecompilesRule
+from trnscope.advisor.rules.single_process_loading import SingleProcessLoadingRule
+from trnscope.advisor.rules.slow_sample_code import SlowSampleCodeRule
+from trnscope.advisor.rules.small_matmuls import SmallMatmulsRule
+from trnscope.advisor.rules.sync_in_step import SyncInStepRule
+from trnscope.advisor.rules.unfused_attention import UnfusedAttentionRule
+from trnscope.advisor.rules.unfused_norm import UnfusedNormRule
+from trnscope.advisor.rules.unfused_optimizer import UnfusedOptimizerRule
+from trnscope.advisor.rules.unpinned_copy import UnpinnedCopyRule
+from trnscope.advisor.rules.warm_up_recorded import WarmUpRecordedRule
+from trnscope.errors import UsageError
+
+RULES: tuple[Rule, ...] = (
+    LoaderBoundRule(),
+    SingleProcessLoadingRule(),
+    SlowSampleCodeRule(),
+    UnpinnedCopyRule(),
+    SyncInStepRule(),
+    LaunchBoundRule(),
+    PythonOverheadRule(),
+    GcInStepRule(),
+    ManyTinyOpsRule(),
+    UnfusedOptimizerRule(),
+    UnfusedNormRule(),
+    PointwiseChainRule(),
+    Fp32MatmulRule(),
+    LayoutCopiesRule(),
+    DtypeCastsRule(),
+    UnfusedAttentionRule(),
+    SmallMatmulsRule(),
+    ExposedCommunicationRule(),
+    AllocatorStallsRule(),
+    CompileInWindowRule(),
+    RecompilesRule(),
+    GraphBreaksRule(),
+    NoStepsRule(),
+    WarmUpRecordedRule(),
+    IncompleteCaptureRule(),
+    ProfilerOverheadRule(),
+)
+"""All rules, in the order of the manual."""
+
+
+def by_specificity() -> tuple[Rule, ...]:
+    """The most specific first: what they explain, general rules do not claim."""
+    return tuple(sorted(RULES, key=lambda rule: -rule.specificity))
+
+
+def find_rule(name: str) -> Rule:
+    """The rule of this code (``IN01``) or name (``loader-bound``)."""
+    wanted = name.strip().lower()
+    for rule in RULES:
+        if wanted in (rule.code.lower(), rule.name):
+            return rule
+    raise UsageError(f"no rule {name}", hint="trnscope rule lists them all")

@@ -1,0 +1,98 @@
+"""HO02: the device waits for the host to launch work."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from trnscope.advisor.context import StepContext
+from trnscope.advisor.finding import Confidence
+from trnscope.advisor.removal import HostCut, Removal
+from trnscope.advisor.rule import Claim, Need, Rule
+
+_LAUNCH = re.compile(r"Launch|nrt_execute|Enqueue")
+BUSY_ENOUGH = 0.8
+"""A device that works more than this share of the time is not short of launches; VTune flags a
+GPU under 80 % (expert_rules.md 40)."""
+LEAST_LAUNCHES = 50
+"""Launches per step; below, it is not launching that takes the time. Ours."""
+LOW_SHARE, LIKELY_SHARE, HIGH_SHARE = 0.3, 0.5, 0.85
+"""Host time that goes when a model is compiled or its launches are replayed as a graph: from
+fusing alone to one launch a step. Assumptions of ours."""
+
+
+class LaunchBoundRule(Rule):
+    """The host launches work more slowly than the device does it.
+
+    What it finds
+    -------------
+    Steps in which the device is idle because the next piece of work has not been launched yet,
+    with many launches per step. Time in the data loader does not count.
+
+    Why it costs time
+    -----------------
+    Each op costs the host some 5 to 20 µs in Python and in the dispatcher, however little it does
+    on the device. When the ops are short, the device waits for the host.
+
+    How it is computed
+    ------------------
+    The replay runs the steps with half of the host's own time gone (low 30 %, high 85 %), without
+    what other rules explain and without the data loader. What the device does then becomes the
+    limit.
+
+    When it is wrong
+    ----------------
+    The profiler itself slows the host down more than the device: a step that is launch-bound by a
+    little under the profiler may not be without it.
+
+    Example
+    -------
+    A transformer with batch size 1: 1,200 launches and 4 ms of device work in a step of 18 ms.
+
+    What to try
+    -----------
+    `torch.compile(model, mode="reduce-overhead")`; a larger batch; fewer and larger ops; CUDA
+    graphs.
+
+    References
+    ----------
+    HTA's kernel launch statistics and TraceLens' idle rule (expert_rules.md 79, 91).
+    """
+
+    code = "HO02"
+    name = "launch-bound"
+    needs = (Need.DEVICE_WORK, Need.LAUNCHES)
+    specificity = 0
+
+    def check(self, context: StepContext) -> Iterator[Claim]:
+        """One claim over the host's own time."""
+        busy_ns, replay = context.busy_ns, context.replay
+        if busy_ns is None or replay is None:
+            return
+        launching_ns = max(context.step_ns - context.duration_ns(context.loading), 1)
+        share = min(1.0, busy_ns / launching_ns)
+        if share > BUSY_ENOUGH:
+            return
+        work = replay.graph.work
+        launches = int((work.launch_track >= 0).sum()) // context.window.num_steps
+        if launches < LEAST_LAUNCHES:
+            return
+        loading = context.time_by_thread(context.loading)
+        cuts = tuple(
+            HostCut(track, own.subtract(loading[track]) if track in loading else own)
+            for track, own in replay.graph.own.items()
+        )
+        everything = Removal(cuts)
+        yield Claim(
+            title=f"The host launches work too slowly: the device works {share:.0%} of the time",
+            evidence=context.calls(_LAUNCH),
+            likely=everything.scaled(LIKELY_SHARE),
+            low=everything.scaled(LOW_SHARE),
+            high=everything.scaled(HIGH_SHARE),
+            confidence=Confidence.MEDIUM,
+            tries=(
+                'compile the model: model = torch.compile(model, mode="reduce-overhead")',
+                f"a larger batch, so that the {launches:,} launches of a step do more work each",
+            ),
+            how=f"the steps replayed with {LIKELY_SHARE:.0%} of the host's own time gone",
+        )

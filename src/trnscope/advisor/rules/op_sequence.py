@@ -1,0 +1,65 @@
+"""The ops of the forward pass one after another, as the model's code calls them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from trnscope.advisor.context import StepContext
+from trnscope.store.tables import U32
+
+_ATEN = re.compile(r"^aten::")
+_NOT_FORWARD = re.compile(r"autograd::engine|Backward\d*$|^CompiledFunction|^Torch-Compiled")
+_OPTIMIZER = re.compile(r"Optimizer\.(step|zero_grad)#")
+_NO_WORK = frozenset(
+    "aten::" + name
+    for name in (
+        "view", "reshape", "transpose", "permute", "t", "expand", "unsqueeze", "squeeze", "slice",
+        "select", "detach", "alias", "as_strided", "split", "chunk", "unbind", "size", "flatten",
+        "result_type", "lift_fresh", "empty", "zeros", "ones", "empty_like", "unflatten",
+    )
+)  # fmt: skip
+"""Ops that move no data: they stand in no chain and break none."""
+POINTWISE = frozenset(
+    "aten::" + name
+    for name in (
+        "add", "add_", "sub", "sub_", "rsub", "mul", "mul_", "div", "div_", "pow", "square", "neg",
+        "sqrt", "rsqrt", "reciprocal", "exp", "log", "tanh", "erf", "sigmoid", "abs", "where",
+        "clamp", "clamp_min", "clamp_max", "maximum", "minimum", "masked_fill", "masked_fill_",
+        "relu", "gelu", "silu", "softplus", "addcmul", "addcdiv", "lerp", "sin", "cos",
+    )
+)  # fmt: skip
+"""Ops that compute each element by itself."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OpSequence:
+    """Ops that no other aten op contains, by thread, then time."""
+
+    ids: U32
+    names: list[str]
+    tracks: list[int]
+
+    def part(self, first: int, last: int) -> U32:
+        """Slice ids of the places ``first`` up to and with ``last``."""
+        return self.ids[first : last + 1]
+
+    def same_thread(self, first: int, last: int) -> bool:
+        """Whether both places are on one thread."""
+        return self.tracks[first] == self.tracks[last]
+
+
+def forward_ops(context: StepContext) -> OpSequence:
+    """The ops of the model and the loss: not of backward, the optimizer or the loader."""
+    ids = context.outermost(context.ops(_ATEN))
+    outside = np.concatenate(
+        (context.ops(_NOT_FORWARD), context.ranges(_OPTIMIZER), context.loading)
+    ).astype(np.uint32)
+    ids = ids[~context.lies_in(ids, outside)]
+    names = context.names(ids)
+    works = np.array([name not in _NO_WORK for name in names], np.bool_)
+    ids = ids[works]
+    kept = [name for name, works_one in zip(names, works.tolist(), strict=True) if works_one]
+    return OpSequence(ids, kept, context.trace.slices.track[ids].tolist())

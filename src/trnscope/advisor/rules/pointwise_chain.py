@@ -1,0 +1,107 @@
+"""OP04: element by element in many passes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from trnscope.advisor.context import StepContext
+from trnscope.advisor.finding import Confidence
+from trnscope.advisor.rule import Claim, Need, Rule
+from trnscope.advisor.rules.op_sequence import POINTWISE, OpSequence, forward_ops
+from trnscope.advisor.rules.unfused_norm import norm_ops
+from trnscope.store.tables import U32
+
+LEAST_OPS = 4
+"""A chain of fewer ops gains little: a fused one still reads and writes once."""
+
+
+class PointwiseChainRule(Rule):
+    """Several element-wise ops in a row make several passes over the same memory.
+
+    What it finds
+    -------------
+    Four or more element-wise ops one after another in the forward pass: an activation written out
+    (GELU by `tanh`, SwiGLU, a gate), rotary embeddings, masks, a loss of one's own.
+
+    Why it costs time
+    -----------------
+    Each op reads and writes the whole tensor. Fused into one, the chain reads and writes once.
+
+    How it is computed
+    ------------------
+    A chain of n ops takes n passes; fused it takes about two. The replay runs the steps with
+    1 - 2/n of these ops and of their backward gone (low half of that, high 1 - 1/n).
+
+    When it is wrong
+    ----------------
+    Small tensors: dispatch costs more than memory then, and more comes back than stated. Ops in a
+    row need not work on the same tensor.
+
+    Example
+    -------
+    `0.5 * x * (1 + torch.tanh(0.79788 * (x + 0.044715 * x**3)))`: eight passes.
+
+    What to try
+    -----------
+    `torch.nn.functional.gelu(x, approximate="tanh")`, `silu`; `torch.compile` of the function.
+
+    References
+    ----------
+    TraceLens' element-wise rule (expert_rules.md 82); msprof-analyze's repeated sequences (76).
+    """
+
+    code = "OP04"
+    name = "pointwise-chain"
+    needs = (Need.HOST_OPS,)
+    specificity = 2
+
+    def check(self, context: StepContext) -> Iterator[Claim]:
+        """One claim over all chains but those of norms."""
+        chains = _chains(context, forward_ops(context))
+        if not chains.ids.size:
+            return
+        everything = context.removal_of(context.with_backward(chains.ids))
+        share = 1.0 - 2.0 / chains.mean_length
+        yield Claim(
+            title=f"Chains of {chains.mean_length:.0f} element-wise ops pass over the same memory",
+            evidence=chains.ids,
+            likely=everything.scaled(share),
+            low=everything.scaled(share / 2),
+            high=everything.scaled(1.0 - 1.0 / chains.mean_length),
+            confidence=Confidence.MEDIUM,
+            tries=(
+                "use the built-in form (torch.nn.functional.gelu, silu ...) or torch.compile the "
+                "function that computes it",
+            ),
+            how=f"the steps replayed with {share:.0%} of these ops and their backward gone",
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Chains:
+    ids: U32
+    mean_length: float
+
+
+def _chains(context: StepContext, ops: OpSequence) -> _Chains:
+    taken = set(norm_ops(context).tolist())
+    found: list[U32] = []
+    first = 0
+    for at in range(len(ops.names) + 1):
+        belongs = (
+            at < len(ops.names)
+            and ops.names[at] in POINTWISE
+            and int(ops.ids[at]) not in taken
+            and ops.same_thread(first, at)
+        )
+        if belongs:
+            continue
+        if at - first >= LEAST_OPS:
+            found.append(ops.ids[first:at])
+        first = at + 1 if at < len(ops.names) and ops.names[at] not in POINTWISE else at
+        first = at + 1 if at < len(ops.names) and int(ops.ids[at]) in taken else first
+    ids = np.concatenate([np.empty(0, np.uint32), *found]).astype(np.uint32)
+    return _Chains(np.sort(ids), ids.size / max(len(found), 1))

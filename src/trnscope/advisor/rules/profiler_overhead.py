@@ -1,0 +1,89 @@
+"""CA04: the profiler slows down what it measures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from trnscope.advisor.context import StepContext
+from trnscope.advisor.finding import Confidence
+from trnscope.advisor.rule import Claim, Rule
+from trnscope.model.kinds import SliceKind
+
+LEAST_SLOWDOWN = 0.25
+"""Of a recorded step over one that is not recorded; stacks alone cost some 7 % (user_reports.md,
+B), a quarter changes what a step is bound by. Ours."""
+LEAST_SHARE = 0.05
+"""Of the steps, that the profiler's own slices take. Ours."""
+
+
+class ProfilerOverheadRule(Rule):
+    """Recording slows the steps down enough to change the picture.
+
+    What it finds
+    -------------
+    Steps that took at least a quarter longer under the profiler than without, beyond what steps
+    vary by themselves; or slices of the profiler itself that take 5 % of the steps.
+
+    Why it costs time
+    -----------------
+    Only while recording. But the profiler slows the host and not the device, so that a step looks
+    more bound by the host than it is.
+
+    How it is computed
+    ------------------
+    `trnscope run` times steps without recording and writes the comparison beside the trace; or from
+    the profiler's own overhead slices.
+
+    When it is wrong
+    ----------------
+    Where steps differ much from one another, the comparison says little; then it is not made.
+
+    Example
+    -------
+    A step of 23 ms that takes 43 ms under the profiler (facebookresearch/dlrm#197).
+
+    What to try
+    -----------
+    Record without stacks, shapes and memory; record fewer steps.
+
+    References
+    ----------
+    User reports, B: profiler cost.
+    """
+
+    code = "CA04"
+    name = "profiler-overhead"
+    specificity = 5
+
+    def check(self, context: StepContext) -> Iterator[Claim]:
+        """A fault of the recording where its cost is clear."""
+        own = context.outermost(context.inside(context.trace.slices.of_kind(SliceKind.OVERHEAD)))
+        share = context.duration_ns(own) / max(context.step_ns, 1)
+        slowdown = _measured(context)
+        if slowdown is None and share < LEAST_SHARE:
+            return
+        yield Claim(
+            title=f"Recording made the steps {slowdown:.0%} longer"
+            if slowdown is not None
+            else f"The profiler itself takes {share:.0%} of the steps",
+            evidence=own if own.size else np.empty(0, np.uint32),
+            likely=None,
+            confidence=Confidence.MEDIUM,
+            tries=("record again without --stack, --shapes and --memory, and fewer steps",),
+            how="recorded steps compared with steps of the same run that were not recorded"
+            if slowdown is not None
+            else "slices of the profiler over the steps",
+            is_fault=True,
+        )
+
+
+def _measured(context: StepContext) -> float | None:
+    """How much longer recorded steps took, where that is clear and large."""
+    if context.capture is None:
+        return None
+    overhead = context.capture.overhead
+    ratio = overhead.slowdown_ratio
+    is_large = ratio is not None and ratio >= LEAST_SLOWDOWN
+    return ratio if is_large and overhead.slowdown_is_clear else None

@@ -1,0 +1,106 @@
+"""HO03: stretches of Python in which nothing runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from trnscope.advisor.context import StepContext
+from trnscope.advisor.finding import Confidence
+from trnscope.advisor.removal import HostCut, Removal
+from trnscope.advisor.rule import Claim, Need, Rule
+from trnscope.advisor.rules.functions import main_function
+from trnscope.model.intervals import Intervals
+from trnscope.store.tables import U32
+
+LEAST_GAP_NS = 500_000
+"""A stretch without any op or runtime call this long is more than the way from one op to the
+next, which takes some 10 µs, or 100 µs with stacks recorded. Ours."""
+LOW_SHARE, LIKELY_SHARE = 0.5, 0.8
+"""What goes when such code is moved, vectorised or done less often: assumptions of ours; high is
+all of it."""
+
+
+class PythonOverheadRule(Rule):
+    """The program runs Python code between its ops, and nothing else happens meanwhile.
+
+    What it finds
+    -------------
+    Stretches of at least 0.5 ms of the main thread in which no op runs on any thread and no batch
+    is asked for: logging, metrics, augmentation by hand, checkpoints, configuration.
+
+    Why it costs time
+    -----------------
+    Python runs one thing at a time. While it does, nothing is launched, and on the CPU nothing is
+    computed.
+
+    How it is computed
+    ------------------
+    The replay runs the steps with 80 % of these stretches gone (low 50 %, high all).
+
+    When it is wrong
+    ----------------
+    A stretch may also be a wait that the trace does not show: a lock, a file, another process.
+
+    Example
+    -------
+    `logger.info(f"{model.state_dict()}")` in the loop: 30 ms per step.
+
+    What to try
+    -----------
+    Do it less often, outside of the loop, or in another thread or process.
+
+    References
+    ----------
+    pytscope's and train-doctor's phases for logging and checkpoints (expert_rules.md 118).
+    """
+
+    code = "HO03"
+    name = "python-overhead"
+    needs = (Need.HOST_OPS,)
+    specificity = 1
+
+    def check(self, context: StepContext) -> Iterator[Claim]:
+        """One claim over all such stretches."""
+        gaps = long_gaps(context)
+        if context.main is None or len(gaps) == 0:
+            return
+        everything = Removal((HostCut(context.main, gaps),))
+        found = main_function(context, gaps)
+        name = None if found is None else found.name
+        yield Claim(
+            title="Python code outside of any op holds up the step"
+            + (f", most of it in {name}" if name else ""),
+            evidence=_around(context, gaps) if found is None else found.calls,
+            likely=everything.scaled(LIKELY_SHARE),
+            low=everything.scaled(LOW_SHARE),
+            high=everything,
+            confidence=Confidence.LOW if found is None else Confidence.MEDIUM,
+            tries=(
+                f"do the work of {name} less often, outside of the loop, or vectorised"
+                if name
+                else "see which Python code it is: record with trnscope run --stack",
+                "log and compute metrics every N steps",
+            ),
+            how=f"the steps replayed with {LIKELY_SHARE:.0%} of these stretches gone",
+        )
+
+
+def long_gaps(context: StepContext) -> Intervals:
+    """When the main thread shows no op, nobody works for it, and no batch is asked for."""
+    start_ns, end_ns = context.host_window
+    whole = Intervals(np.array([start_ns], np.int64), np.array([end_ns], np.int64))
+    loading = context.time_by_thread(context.loading).values()
+    free = whole.subtract(context.busy_threads)
+    for time in loading:
+        free = free.subtract(time)
+    long = free.end - free.start >= LEAST_GAP_NS
+    return Intervals(free.start[long], free.end[long])
+
+
+def _around(context: StepContext, gaps: Intervals) -> U32:
+    """The ops of the main thread that end where a gap begins."""
+    ops = context.on_main(context.ops())
+    end = context.trace.slices.start_ns[ops] + context.trace.slices.dur_ns[ops]
+    return ops[np.isin(end, gaps.start)]
