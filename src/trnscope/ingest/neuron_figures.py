@@ -63,8 +63,9 @@ def figures_of(summary: Mapping[str, Any]) -> dict[str, int | float]:
         elif _SECONDS.fullmatch(key):
             found[f"{key}_ns"] = round(number * 1e9)
         else:
-            whole = as_int(value)
-            found[key] = whole if whole is not None and whole == number else number
+            is_whole = not isinstance(value, float) or value.is_integer()
+            whole = as_int(value) if is_whole else None
+            found[key] = number if whole is None else whole
     return found
 
 
