@@ -11,13 +11,13 @@ from pathlib import Path
 
 from trnscope.api import Progress
 from trnscope.errors import UsageError
-from trnscope.store.profile import Profile
+from trnscope.opened import OpenedProfile
 
 _QUIET_SECONDS = 0.5
 """Work shorter than this shows no progress line."""
 
 
-def open_profile(paths: Sequence[Path]) -> Profile:
+def open_profile(paths: Sequence[Path]) -> OpenedProfile:
     """Open the named traces, with a progress line on a terminal."""
     from trnscope.api import open as open_traces
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
@@ -15,6 +16,8 @@ from trnscope.store.profile import Profile
 from trnscope.store.reader import Trace
 from trnscope.store.tables import I64
 
+_KINETO_THREAD = re.compile(r"thread (-?\d+) \((.+)\)")
+"""A thread as Kineto names it; the name proper says more than the number."""
 _UNIT = {
     TrackKind.DEVICE_STREAM: "stream",
     TrackKind.DEVICE_ENGINE: "engine",
@@ -95,6 +98,9 @@ def track_name(track: Track) -> str:
         named = track.thread_name
         return default if not named or named.strip() == default else f"{default} ({named.strip()})"
     name = (track.thread_name or "").strip()
+    kineto = _KINETO_THREAD.fullmatch(name)
+    if kineto is not None:
+        return f"{kineto[2]} {kineto[1]}"
     if not name:
         return f"thread {track.thread}"
     return name if track.thread in name else f"{name} {track.thread}"

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -40,7 +43,8 @@ class Viewports:
         """An Arrow IPC stream of the rows; ``lanes`` and times are those of the timeline.
 
         Columns: ``lane``, ``start`` and ``length`` and ``busy`` (ns, exact in a double up to
-        104 days), ``count``, ``slice``, ``kind`` and ``name`` of the longest slice.
+        104 days), ``count``, ``slice``, ``kind`` and ``name`` (index into the schema's list of
+        names) of the longest slice.
         """
         if end_ns <= start_ns or not 1 <= num_px <= MAX_PIXELS:
             raise UsageError(f"a viewport needs a window and 1 to {MAX_PIXELS} pixels")
@@ -48,11 +52,11 @@ class Viewports:
             raise UsageError(f"a viewport has up to {MAX_LANES} lanes, below {self.num_lanes}")
         wanted = np.unique(np.asarray(lanes, np.int64))
         source = np.searchsorted(self._bases, wanted, side="right") - 1
-        batches = [
+        parts = [
             self._of_trace(int(at), wanted[source == at], start_ns, end_ns, num_px)
             for at in np.unique(source)
         ]
-        return _stream(batches or [self._of_trace(0, wanted, start_ns, end_ns, num_px)])
+        return _stream(parts or [self._of_trace(0, wanted, start_ns, end_ns, num_px)])
 
     @property
     def num_lanes(self) -> int:
@@ -61,36 +65,53 @@ class Viewports:
 
     def _of_trace(
         self, at: int, lanes: npt.NDArray[np.int64], start_ns: int, end_ns: int, num_px: int
-    ) -> pa.RecordBatch:
+    ) -> _Part:
         zero, base = self._zeros_ns[at], int(self._bases[at])
         rows = self._indices[at].query(
             (lanes - base).tolist(), zero + start_ns, zero + end_ns, num_px
         )
-        return _batch(self._traces[at], rows, zero, base)
+        return _part(self._traces[at], rows, zero, base)
 
 
-def _batch(trace: Trace, rows: ZoomRows, zero_ns: int, base: int) -> pa.RecordBatch:
+@dataclass(frozen=True)
+class _Part:
+    """The rows of one trace, and the names that they point to."""
+
+    columns: dict[str, npt.NDArray[Any]]
+    names: list[str]
+
+
+def _part(trace: Trace, rows: ZoomRows, zero_ns: int, base: int) -> _Part:
     slices = trace.slices
     used, name = np.unique(slices.name[rows.longest], return_inverse=True)
-    texts = pa.array([_drawable(text) for text in trace.strings.take(used)], pa.string())
-    columns = {
-        "lane": pa.array(rows.lane + np.uint32(base)),
-        "start": pa.array((rows.start_ns - zero_ns).astype(np.float64)),
-        "length": pa.array((rows.end_ns - rows.start_ns).astype(np.float64)),
-        "busy": pa.array(rows.busy_ns.astype(np.float64)),
-        "count": pa.array(rows.count),
-        "slice": pa.array(rows.longest),
-        "kind": pa.array(slices.kind[rows.longest]),
-        "name": pa.DictionaryArray.from_arrays(pa.array(name.astype(np.int32)), texts),
+    columns: dict[str, npt.NDArray[Any]] = {
+        "lane": rows.lane + np.uint32(base),
+        "start": (rows.start_ns - zero_ns).astype(np.float64),
+        "length": (rows.end_ns - rows.start_ns).astype(np.float64),
+        "busy": rows.busy_ns.astype(np.float64),
+        "count": rows.count,
+        "slice": rows.longest,
+        "kind": slices.kind[rows.longest],
+        "name": name.astype(np.uint32),
     }
-    return pa.RecordBatch.from_pydict(columns)
+    return _Part(columns, [_drawable(text) for text in trace.strings.take(used)])
 
 
-def _stream(batches: Sequence[pa.RecordBatch]) -> bytes:
-    table = pa.Table.from_batches(batches).unify_dictionaries()
+def _stream(parts: Sequence[_Part]) -> bytes:
+    """One record batch; the names stand in the schema's metadata, as a JSON list."""
+    names: list[str] = []
+    for part in parts:
+        part.columns["name"] += np.uint32(len(names))
+        names += part.names
+    columns = {
+        key: pa.array(np.concatenate([part.columns[key] for part in parts]))
+        for key in parts[0].columns
+    }
+    batch = pa.RecordBatch.from_pydict(columns)
+    schema = batch.schema.with_metadata({"names": json.dumps(names)})
     sink = pa.BufferOutputStream()
-    with ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table.combine_chunks())
+    with ipc.new_stream(sink, schema) as writer:
+        writer.write_batch(batch.replace_schema_metadata(schema.metadata))
     return bytes(sink.getvalue().to_pybytes())
 
 

@@ -1,0 +1,180 @@
+// The documents of the server: docs/reference/json.md for those that the command line prints too.
+import type { Ns } from "./json";
+
+export interface About {
+  version: string;
+  paths: string[];
+  num_events: number;
+  sentence: string;
+  incomplete: string | null;
+  simulated_by: string | null;
+}
+
+export interface HealthWarning {
+  source: number;
+  code: string;
+  message: string;
+  count: number;
+  consequence: string | null;
+}
+
+export interface HealthBody {
+  complete: boolean;
+  num_events_read: number;
+  num_events_repaired: number;
+  num_events_unreadable: number;
+  warnings: HealthWarning[];
+}
+
+export interface DeviceSummary {
+  source: number;
+  rank: number | null;
+  device: string;
+  kind: string;
+  simulated: boolean;
+  num_kernels: number;
+  sum_ns: number;
+  busy_ns: number;
+  idle_ns: number;
+  compute_ns: number;
+  communication_ns: number;
+  exposed_communication_ns: number;
+  memcpy_ns: number;
+  exposed_memcpy_ns: number;
+  unlinked_ns: number;
+}
+
+export interface Summary {
+  sources: { path: string; format: string; rank: number | null; num_events: number }[];
+  health: HealthBody;
+  span_ns: number;
+  devices: DeviceSummary[];
+  steps: { source: number; name: string; start_ns: Ns; duration_ns: number }[];
+}
+
+export interface BreakdownRow {
+  source: number;
+  rank: number | null;
+  name: string;
+  device: string | null;
+  start_ns: Ns;
+  duration_ns: number;
+  [part: `${string}_ns`]: Ns;
+}
+
+export interface Breakdown {
+  basis: "device" | "host" | null;
+  rows: BreakdownRow[];
+}
+
+export interface Op {
+  name: string;
+  calls: number;
+  self_cpu_ns: number;
+  cpu_total_ns: number;
+  self_device_ns: number | null;
+  device_total_ns: number | null;
+  input_shapes?: unknown;
+  stack?: string[];
+  module?: string;
+}
+
+export interface Ops {
+  ops: Op[];
+  unattributed_device_ns: number | null;
+}
+
+export interface Kernel {
+  name: string;
+  kind: string;
+  count: number;
+  sum_ns: number;
+  mean_ns: number;
+  min_ns: number;
+  p50_ns: number;
+  p95_ns: number;
+  max_ns: number;
+  share_of_sum_ratio: number | null;
+  devices: string[];
+  streams: number[];
+}
+
+export interface Kernels {
+  kernels: Kernel[];
+  sum_ns: number;
+  busy_ns: number;
+}
+
+export interface Track {
+  source: number;
+  group: string;
+  name: string;
+  is_device: boolean;
+  first_lane: number;
+  num_lanes: number;
+  num_slices: number;
+}
+
+export interface Tracks {
+  axis: { zeros_ns: Ns[]; length_ns: number; is_common: boolean };
+  sources: string[];
+  tracks: Track[];
+}
+
+export interface SliceRef {
+  source: number;
+  slice: number;
+  name: string;
+  kind: string;
+  at_ns: number;
+  duration_ns: number;
+  lane: number;
+}
+
+export interface Link {
+  relation: string;
+  cause: SliceRef;
+  effect: SliceRef;
+}
+
+export interface SliceDetails {
+  slice: SliceRef;
+  start_ns: Ns;
+  self_ns: number;
+  track: string;
+  category: string;
+  args: string | null;
+  args_problem: string | null;
+  parents: SliceRef[];
+  previous: SliceRef | null;
+  next: SliceRef | null;
+  num_links: number;
+  links: Link[];
+}
+
+export interface Found {
+  query: string;
+  num_slices: number;
+  num_names: number;
+  names: { name: string; count: number }[];
+  slices: SliceRef[];
+}
+
+export interface RangeReport {
+  start_ns: number;
+  end_ns: number;
+  duration_ns: number;
+  num_slices: number;
+  devices: {
+    source: number;
+    rank: number | null;
+    device: string;
+    busy_ns: number;
+    idle_ns: number;
+    compute_ns: number;
+    communication_ns: number;
+    memcpy_ns: number;
+  }[];
+  num_rows: number;
+  rows: { name: string; kind: string; count: number; sum_ns: number }[];
+}

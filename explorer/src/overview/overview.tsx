@@ -1,0 +1,41 @@
+// The first page: where the time goes, in a sentence and in pictures.
+import type { JSX } from "preact";
+import type { About, Breakdown, Ops, Summary } from "../data/documents";
+import { printable } from "../data/format";
+import { loaded } from "../data/loaded";
+import { When } from "../shell/parts";
+import { DevicesCard } from "./devices";
+import { FilesCard, HealthCard } from "./health";
+import { StepsCard } from "./steps";
+import { TopOpsCard } from "./top";
+
+export function Overview(): JSX.Element {
+  return (
+    <div class="overview">
+      <When loaded={loaded<About>("about").value}>
+        {(about) => (
+          <>
+            <h1 class="sentence">{printable(about.sentence)}</h1>
+            <When loaded={loaded<Breakdown>("breakdown").value}>
+              {(breakdown) => <StepsCard breakdown={breakdown} />}
+            </When>
+            <div class="cards">
+              <When loaded={loaded<Summary>("summary").value}>
+                {(summary) => (
+                  <>
+                    <DevicesCard summary={summary} />
+                    <When loaded={loaded<Ops>("ops?by=name").value}>
+                      {(ops) => <TopOpsCard ops={ops} />}
+                    </When>
+                    <HealthCard summary={summary} />
+                    <FilesCard summary={summary} about={about} />
+                  </>
+                )}
+              </When>
+            </div>
+          </>
+        )}
+      </When>
+    </div>
+  );
+}
