@@ -19,11 +19,12 @@ from trnscope.advisor.registry import by_specificity
 from trnscope.advisor.removal import Removal
 from trnscope.advisor.replay import Replay
 from trnscope.advisor.rule import Claim, Rule
-from trnscope.advisor.rules.incomplete_capture import missing_part
+from trnscope.advisor.rules.incomplete_capture import IncompleteCaptureRule, missing_part
 from trnscope.advisor.source import source_lines
 from trnscope.advisor.window import one_step, typical_steps
+from trnscope.advisor.words import about_ns, percent
+from trnscope.analysis.breakdown import Breakdown, breakdown
 from trnscope.errors import UsageError
-from trnscope.model.units import format_ns
 from trnscope.store.profile import Profile
 from trnscope.store.reader import Trace
 
@@ -36,6 +37,8 @@ HIDDEN_LEAST_SHARE = 0.1
 """Of a step, that evidence must take to be worth saying that it costs nothing."""
 HIDDEN_MOST_BACK = 0.1
 """Of the time that it takes; work that would give back more is not hidden."""
+UNEXPLAINED_IDLE = 0.3
+"""Of a step; a device that idles longer, without a cause, is not called healthy. Ours."""
 EVIDENCE_KEPT = 50
 """Slice ids of a finding: enough to look at, and a bounded document."""
 
@@ -52,17 +55,20 @@ def explain(profile: Profile, *, step: int | None = None) -> Explanation:
     for at, context in contexts:
         reason = missing_part(context)
         if reason is not None:
-            return _abstained(reason, tuple(_faults(context, at)))
+            return _abstained(reason, tuple(_faults(context, at, IncompleteCaptureRule())))
     parts = [_Diagnosis(at, context).run() for at, context in contexts]
     findings = _over_ranks(profile, [part.findings for part in parts])
     told = {finding.code for finding in findings}
     hidden = _over_ranks(profile, [part.hidden for part in parts])
-    asked = dict(contexts)[findings[0].trace] if findings else contexts[0][1]
+    shown = next((part for part in parts if findings and part.at == findings[0].trace), parts[0])
+    asked = shown.context
     return Explanation(
         verdict=Verdict(_verdict(findings, asked), False, None),
         step_ns=asked.step_ns,
         num_steps=asked.window.num_steps if asked.window.has_steps else 0,
+        split=_split(profile, shown),
         findings=findings,
+        together_ns=shown.together_ns(),
         hidden=tuple(finding for finding in hidden if finding.code not in told),
         withheld=tuple(dict.fromkeys(rule for part in parts for rule in part.withheld)),
     )
@@ -101,6 +107,13 @@ class _Diagnosis:
                 self._judge(rule, claim)
         return self
 
+    def together_ns(self) -> int | None:
+        """What removing all that was found would give back; absent where nothing was."""
+        replay = self.context.replay
+        if replay is None or not any(finding.recoverable for finding in self.findings):
+            return None
+        return replay.saved_ns(self.claimed)
+
     def _judge(self, rule: Rule, claim: Claim) -> None:
         if claim.is_fault:
             self.findings.append(_finding(self.at, self.context, rule, claim, None))
@@ -115,8 +128,10 @@ class _Diagnosis:
         if saved.likely_ns >= LEAST_SHARE * self.context.step_ns:
             self._accept(rule, claim, saved)
         elif self._is_hidden(claim, replay):
-            finding = _finding(self.at, self.context, rule, claim, saved)
-            self.hidden.append(finding)
+            taken = about_ns(_taken_ns(self.context, claim))
+            title = f"{rule.subject} takes {taken} per step, yet without it no step is shorter"
+            told = replace(claim, title=title[0].upper() + title[1:])
+            self.hidden.append(_finding(self.at, self.context, rule, told, saved))
 
     def _saved(self, replay: Replay, claim: Claim, likely: Removal) -> Recoverable:
         """What the replay gives back; 0 where others already claim most of that time."""
@@ -141,12 +156,10 @@ class _Diagnosis:
             self.claimed = self.claimed.plus(claim.likely)
 
 
-def _faults(context: StepContext, at: int) -> Iterator[Finding]:
-    """Faults of a recording that carries no verdict."""
-    for rule in by_specificity():
-        if rule.code.startswith("CA") and missing_need(rule, context) is None:
-            for claim in rule.check(context):
-                yield _finding(at, context, rule, claim, None)
+def _faults(context: StepContext, at: int, rule: Rule) -> Iterator[Finding]:
+    """The fault of a recording that carries no verdict."""
+    for claim in rule.check(context):
+        yield _finding(at, context, rule, claim, None)
 
 
 def _finding(
@@ -218,17 +231,32 @@ def _name_of(trace: Trace, at: int) -> str:
 
 
 def _verdict(findings: Sequence[Finding], context: StepContext) -> str:
-    step = format_ns(context.step_ns)
     whole = "a step" if context.window.has_steps else "the whole trace"
+    step = f"{whole} of {about_ns(context.step_ns)}"
     timed = [finding for finding in findings if finding.recoverable is not None]
-    if not timed:
-        return f"Healthy: no known cause takes {LEAST_SHARE:.0%} or more of {whole} of {step}."
-    first = timed[0]
-    return (
-        f"{first.title}: about {format_ns(first.likely_ns)} of {whole} of {step} would come back."
-    )
+    if timed:
+        saved = about_ns(timed[0].likely_ns)
+        return f"{timed[0].title}: without that, {step} would be about {saved} shorter."
+    idle = _idle_share(context)
+    if idle >= UNEXPLAINED_IDLE:
+        return f"No rule explains why the device is idle for {percent(idle)} of {step}."
+    return f"Healthy: no known cause takes {percent(LEAST_SHARE)} or more of {step}."
+
+
+def _idle_share(context: StepContext) -> float:
+    """Of the steps, in which the busiest device does nothing; 0 without a device."""
+    busy_ns = context.busy_ns
+    return 0.0 if busy_ns is None else 1.0 - busy_ns / max(context.step_ns, 1)
+
+
+def _split(profile: Profile, shown: _Diagnosis) -> Breakdown:
+    """Where the steps that were judged went: on its devices, or on its main thread."""
+    window = shown.context.window
+    whole = breakdown(Profile((profile.traces[shown.at],)))
+    rows = [row for row in whole.rows if window.start_ns <= row.start_ns < window.end_ns]
+    return Breakdown(whole.basis, tuple(rows))
 
 
 def _abstained(reason: str, faults: tuple[Finding, ...]) -> Explanation:
     verdict = Verdict("No verdict: the recording does not carry one.", True, reason)
-    return Explanation(verdict, None, 0, faults, (), ())
+    return Explanation(verdict, None, 0, None, faults, None, (), ())

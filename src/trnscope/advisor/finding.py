@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from trnscope.analysis.breakdown import Breakdown
+
 
 class Confidence(Enum):
     """How sure a finding is, by what its evidence is made of."""
@@ -120,8 +122,13 @@ class Explanation:
     """Mean step; absent where there is none, or no verdict."""
     num_steps: int
     """Steps that the figures are means of; 0 where the whole trace stands for one."""
+    split: Breakdown | None
+    """Where these steps went."""
     findings: tuple[Finding, ...]
     """By ``likely_ns``, falling; faults of the recording last. No time is in two of them."""
+    together_ns: int | None
+    """What removing all causes of the first finding's trace at once would give back per step; less
+    than the sum. Absent where no cause was found."""
     hidden: tuple[Finding, ...]
     """Work that takes much time and costs none: other work runs meanwhile."""
     withheld: tuple[Withheld, ...]

@@ -22,6 +22,7 @@ from trnscope.advisor.rules.python_overhead import PythonOverheadRule
 from trnscope.advisor.rules.recompiles import RecompilesRule
 from trnscope.advisor.rules.single_process_loading import SingleProcessLoadingRule
 from trnscope.advisor.rules.slow_sample_code import SlowSampleCodeRule
+from trnscope.advisor.rules.small_collectives import SmallCollectivesRule
 from trnscope.advisor.rules.small_matmuls import SmallMatmulsRule
 from trnscope.advisor.rules.sync_in_step import SyncInStepRule
 from trnscope.advisor.rules.unfused_attention import UnfusedAttentionRule
@@ -50,6 +51,7 @@ RULES: tuple[Rule, ...] = (
     UnfusedAttentionRule(),
     SmallMatmulsRule(),
     ExposedCommunicationRule(),
+    SmallCollectivesRule(),
     AllocatorStallsRule(),
     CompileInWindowRule(),
     RecompilesRule(),

@@ -74,6 +74,8 @@ class Rule(ABC):
     """Family and number: ``IN01``."""
     name: ClassVar[str]
     """Kebab-case; states the problem."""
+    subject: ClassVar[str]
+    """What takes the time, for a sentence that says it costs none."""
     needs: ClassVar[tuple[Need, ...]] = ()
     specificity: ClassVar[int] = 1
 

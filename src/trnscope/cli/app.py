@@ -9,6 +9,7 @@ import typer
 from trnscope import __version__
 from trnscope.cli.commands.breakdown import breakdown
 from trnscope.cli.commands.demo import demo
+from trnscope.cli.commands.explain import explain
 from trnscope.cli.commands.export import export
 from trnscope.cli.commands.health import health
 from trnscope.cli.commands.kernels import kernels
@@ -17,6 +18,7 @@ from trnscope.cli.commands.memory import memory
 from trnscope.cli.commands.ops import ops
 from trnscope.cli.commands.overlap import overlap
 from trnscope.cli.commands.roofline import roofline
+from trnscope.cli.commands.rule import rule
 from trnscope.cli.commands.run import SETTINGS, run
 from trnscope.cli.commands.sql import sql
 from trnscope.cli.commands.steps import steps
@@ -33,6 +35,7 @@ app = typer.Typer(
 app.command(context_settings=SETTINGS)(run)
 for _command in (
     demo,
+    explain,
     summary,
     breakdown,
     steps,
@@ -43,6 +46,7 @@ for _command in (
     memory,
     roofline,
     health,
+    rule,
     sql,
     export,
 ):

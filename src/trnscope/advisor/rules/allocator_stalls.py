@@ -53,6 +53,7 @@ class AllocatorStallsRule(Rule):
 
     code = "ME01"
     name = "allocator-stalls"
+    subject = "allocating device memory"
     needs = (Need.DEVICE_WORK,)
     specificity = 3
 

@@ -48,6 +48,7 @@ class CompileInWindowRule(Rule):
 
     code = "CO01"
     name = "compile-in-window"
+    subject = "compiling"
     needs = (Need.HOST_OPS,)
     specificity = 4
 

@@ -11,6 +11,7 @@ from trnscope.advisor.context import StepContext
 from trnscope.advisor.finding import Confidence
 from trnscope.advisor.rule import Claim, Need, Rule
 from trnscope.advisor.rules.unfused_norm import norm_ops
+from trnscope.advisor.words import percent
 from trnscope.model.kinds import SliceKind
 
 _CAST = re.compile(r"^aten::_to_copy$")
@@ -56,6 +57,7 @@ class DtypeCastsRule(Rule):
 
     code = "OP07"
     name = "dtype-casts"
+    subject = "casts between number formats"
     needs = (Need.HOST_OPS,)
     specificity = 2
 
@@ -81,5 +83,5 @@ class DtypeCastsRule(Rule):
                 "convert inputs and weights once, outside of the step, and keep one format",
                 "torch.compile, which fuses casts into their neighbours",
             ),
-            how=f"the steps replayed with {LIKELY_SHARE:.0%} of the casts gone",
+            how=f"the steps replayed with {percent(LIKELY_SHARE)} of the casts gone",
         )

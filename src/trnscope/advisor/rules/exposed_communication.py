@@ -8,6 +8,7 @@ from trnscope.advisor.context import StepContext
 from trnscope.advisor.finding import Confidence
 from trnscope.advisor.removal import DeviceCut, Removal
 from trnscope.advisor.rule import Claim, Need, Rule
+from trnscope.advisor.words import percent
 from trnscope.model.kinds import SliceKind
 
 LOW_SHARE, LIKELY_SHARE = 0.3, 0.6
@@ -53,6 +54,7 @@ class ExposedCommunicationRule(Rule):
 
     code = "CM01"
     name = "exposed-communication"
+    subject = "communication between ranks"
     needs = (Need.DEVICE_WORK, Need.COLLECTIVES)
     specificity = 2
 
@@ -63,7 +65,7 @@ class ExposedCommunicationRule(Rule):
             return
         everything = Removal((), (DeviceCut(ids),))
         yield Claim(
-            title="Communication between ranks runs while nothing is computed",
+            title="Communication between ranks holds up the step",
             evidence=ids,
             likely=everything.scaled(LIKELY_SHARE),
             low=everything.scaled(LOW_SHARE),
@@ -73,5 +75,5 @@ class ExposedCommunicationRule(Rule):
                 "overlap it with backward: DDP buckets (bucket_cap_mb), FSDP prefetch, async_op",
                 "see whether this rank waits for a slower one: compare one step on all ranks",
             ),
-            how=f"the steps replayed with {LIKELY_SHARE:.0%} of the collectives' time gone",
+            how=f"the steps replayed with {percent(LIKELY_SHARE)} of the collectives' time gone",
         )

@@ -9,6 +9,7 @@ from trnscope.advisor.context import StepContext
 from trnscope.advisor.finding import Confidence
 from trnscope.advisor.removal import DeviceCut, Removal
 from trnscope.advisor.rule import Claim, Need, Rule
+from trnscope.advisor.words import percent
 from trnscope.errors import UnknownHardwareError
 from trnscope.hardware.chips import find
 from trnscope.model.kinds import SliceKind
@@ -63,6 +64,7 @@ class Fp32MatmulRule(Rule):
 
     code = "OP05"
     name = "fp32-matmul"
+    subject = "matrix products in float32"
     needs = (Need.DEVICE_WORK,)
     specificity = 2
 
@@ -88,7 +90,7 @@ class Fp32MatmulRule(Rule):
                 "(float16 with a GradScaler before Ampere)",
                 'torch.set_float32_matmul_precision("high") on Ampere and later',
             ),
-            how=f"the steps replayed with {LIKELY_SHARE:.0%} of these kernels' time gone; "
+            how=f"the steps replayed with {percent(LIKELY_SHARE)} of these kernels' time gone; "
             f"the device's peaks differ {ratio:.1f} times",
         )
 

@@ -52,6 +52,7 @@ class GcInStepRule(Rule):
 
     code = "HO04"
     name = "gc-in-step"
+    subject = "collecting garbage"
     needs = (Need.STACKS,)
     specificity = 4
 

@@ -11,6 +11,7 @@ from trnscope.advisor.finding import Confidence
 from trnscope.advisor.removal import HostCut, Removal
 from trnscope.advisor.rule import Claim, Need, Rule
 from trnscope.advisor.rules.compiling import regions
+from trnscope.advisor.words import percent
 from trnscope.model.intervals import Intervals
 
 LEAST_PIECES = 3
@@ -56,6 +57,7 @@ class GraphBreaksRule(Rule):
 
     code = "CO03"
     name = "graph-breaks"
+    subject = "time between compiled pieces"
     needs = (Need.HOST_OPS,)
     specificity = 2
 
@@ -85,5 +87,5 @@ class GraphBreaksRule(Rule):
                 "list the graph breaks: torch._dynamo.explain(model)(example_input)",
                 "compile with fullgraph=True, which names the line of the first break",
             ),
-            how=f"the steps replayed with {LIKELY_SHARE:.0%} of the time between pieces gone",
+            how=f"the steps replayed with {percent(LIKELY_SHARE)} of the time between pieces gone",
         )

@@ -51,6 +51,7 @@ class IncompleteCaptureRule(Rule):
 
     code = "CA03"
     name = "incomplete-capture"
+    subject = "the recording"
     specificity = 5
 
     def check(self, context: StepContext) -> Iterator[Claim]:

@@ -8,7 +8,10 @@ from collections.abc import Iterator
 from trnscope.advisor.context import StepContext
 from trnscope.advisor.finding import Confidence
 from trnscope.advisor.removal import HostCut, Removal
+from trnscope.advisor.replay import Replay
 from trnscope.advisor.rule import Claim, Need, Rule
+from trnscope.advisor.rules.python_overhead import long_gaps
+from trnscope.advisor.words import percent
 
 _LAUNCH = re.compile(r"Launch|nrt_execute|Enqueue")
 BUSY_ENOUGH = 0.8
@@ -37,8 +40,8 @@ class LaunchBoundRule(Rule):
     How it is computed
     ------------------
     The replay runs the steps with half of the host's own time gone (low 30 %, high 85 %), without
-    what other rules explain and without the data loader. What the device does then becomes the
-    limit.
+    what other rules explain, the data loader and stretches of Python of 0.5 ms or more. What the
+    device does then becomes the limit.
 
     When it is wrong
     ----------------
@@ -61,6 +64,7 @@ class LaunchBoundRule(Rule):
 
     code = "HO02"
     name = "launch-bound"
+    subject = "launching work"
     needs = (Need.DEVICE_WORK, Need.LAUNCHES)
     specificity = 0
 
@@ -77,14 +81,10 @@ class LaunchBoundRule(Rule):
         launches = int((work.launch_track >= 0).sum()) // context.window.num_steps
         if launches < LEAST_LAUNCHES:
             return
-        loading = context.time_by_thread(context.loading)
-        cuts = tuple(
-            HostCut(track, own.subtract(loading[track]) if track in loading else own)
-            for track, own in replay.graph.own.items()
-        )
-        everything = Removal(cuts)
+        everything = _launching(context, replay)
+        works = percent(share)
         yield Claim(
-            title=f"The host launches work too slowly: the device works {share:.0%} of the time",
+            title=f"The host launches work too slowly: the device works {works} of the time",
             evidence=context.calls(_LAUNCH),
             likely=everything.scaled(LIKELY_SHARE),
             low=everything.scaled(LOW_SHARE),
@@ -94,5 +94,19 @@ class LaunchBoundRule(Rule):
                 'compile the model: model = torch.compile(model, mode="reduce-overhead")',
                 f"a larger batch, so that the {launches:,} launches of a step do more work each",
             ),
-            how=f"the steps replayed with {LIKELY_SHARE:.0%} of the host's own time gone",
+            how=f"the steps replayed with {percent(LIKELY_SHARE)} of the host's own time gone",
         )
+
+
+def _launching(context: StepContext, replay: Replay) -> Removal:
+    """The host's own time, but for loading and for long stretches of Python."""
+    apart = long_gaps(context)
+    for time in context.time_by_thread(context.loading).values():
+        apart = apart.union(time)
+    own = replay.graph.own.items()
+    return Removal(
+        tuple(
+            HostCut(track, time.subtract(apart) if track == context.main else time)
+            for track, time in own
+        )
+    )

@@ -12,6 +12,7 @@ from trnscope.advisor.context import StepContext
 from trnscope.advisor.finding import Confidence
 from trnscope.advisor.removal import DeviceCut, Removal
 from trnscope.advisor.rule import Claim, Need, Rule
+from trnscope.advisor.words import percent
 from trnscope.model.kinds import SliceKind
 
 _COPYING = re.compile(r"^aten::(contiguous|clone)$")
@@ -59,6 +60,7 @@ class LayoutCopiesRule(Rule):
 
     code = "OP06"
     name = "layout-copies"
+    subject = "copies that change the layout"
     needs = (Need.HOST_OPS,)
     specificity = 2
 
@@ -86,7 +88,7 @@ class LayoutCopiesRule(Rule):
                 "elsewhere: avoid transpose(...).contiguous(); let matmul or einsum take the "
                 "transposed tensor",
             ),
-            how=f"the steps replayed with {LIKELY_SHARE:.0%} of these copies gone",
+            how=f"the steps replayed with {percent(LIKELY_SHARE)} of these copies gone",
         )
 
 

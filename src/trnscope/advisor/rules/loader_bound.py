@@ -56,6 +56,7 @@ class LoaderBoundRule(Rule):
 
     code = "IN01"
     name = "loader-bound"
+    subject = "waiting for the data loader"
     needs = (Need.HOST_OPS,)
     specificity = 0
 

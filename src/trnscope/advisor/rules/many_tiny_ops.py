@@ -11,6 +11,7 @@ from trnscope.advisor.context import StepContext
 from trnscope.advisor.finding import Confidence
 from trnscope.advisor.removal import DeviceCut, Removal
 from trnscope.advisor.rule import Claim, Need, Rule
+from trnscope.advisor.words import percent
 from trnscope.model.kinds import SliceKind
 from trnscope.store.tables import U32
 
@@ -63,6 +64,7 @@ class ManyTinyOpsRule(Rule):
 
     code = "OP01"
     name = "many-tiny-ops"
+    subject = "tiny pieces of work"
     needs = (Need.HOST_OPS,)
     specificity = 1
 
@@ -92,7 +94,7 @@ class ManyTinyOpsRule(Rule):
                 "compile the model: model = torch.compile(model)",
                 "turn loops over small tensors into one op over a stacked tensor",
             ),
-            how=f"the steps replayed with {LIKELY_SHARE:.0%} of them gone",
+            how=f"the steps replayed with {percent(LIKELY_SHARE)} of them gone",
         )
 
 

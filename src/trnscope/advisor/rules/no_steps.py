@@ -46,6 +46,7 @@ class NoStepsRule(Rule):
 
     code = "CA01"
     name = "no-steps"
+    subject = "the recording"
     specificity = 5
 
     def check(self, context: StepContext) -> Iterator[Claim]:

@@ -12,6 +12,7 @@ from trnscope.advisor.finding import Confidence
 from trnscope.advisor.rule import Claim, Need, Rule
 from trnscope.advisor.rules.op_sequence import POINTWISE, OpSequence, forward_ops
 from trnscope.advisor.rules.unfused_norm import norm_ops
+from trnscope.advisor.words import percent
 from trnscope.store.tables import U32
 
 LEAST_OPS = 4
@@ -55,6 +56,7 @@ class PointwiseChainRule(Rule):
 
     code = "OP04"
     name = "pointwise-chain"
+    subject = "chains of element-wise ops"
     needs = (Need.HOST_OPS,)
     specificity = 2
 
@@ -76,7 +78,7 @@ class PointwiseChainRule(Rule):
                 "use the built-in form (torch.nn.functional.gelu, silu ...) or torch.compile the "
                 "function that computes it",
             ),
-            how=f"the steps replayed with {share:.0%} of these ops and their backward gone",
+            how=f"the steps replayed with {percent(share)} of these ops and their backward gone",
         )
 
 

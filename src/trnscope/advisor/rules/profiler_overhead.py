@@ -9,6 +9,7 @@ import numpy as np
 from trnscope.advisor.context import StepContext
 from trnscope.advisor.finding import Confidence
 from trnscope.advisor.rule import Claim, Rule
+from trnscope.advisor.words import percent
 from trnscope.model.kinds import SliceKind
 
 LEAST_SLOWDOWN = 0.25
@@ -55,6 +56,7 @@ class ProfilerOverheadRule(Rule):
 
     code = "CA04"
     name = "profiler-overhead"
+    subject = "the profiler"
     specificity = 5
 
     def check(self, context: StepContext) -> Iterator[Claim]:
@@ -65,9 +67,9 @@ class ProfilerOverheadRule(Rule):
         if slowdown is None and share < LEAST_SHARE:
             return
         yield Claim(
-            title=f"Recording made the steps {slowdown:.0%} longer"
+            title=f"Recording made the steps {percent(slowdown)} longer"
             if slowdown is not None
-            else f"The profiler itself takes {share:.0%} of the steps",
+            else f"The profiler itself takes {percent(share)} of the steps",
             evidence=own if own.size else np.empty(0, np.uint32),
             likely=None,
             confidence=Confidence.MEDIUM,

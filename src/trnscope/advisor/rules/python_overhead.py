@@ -11,6 +11,7 @@ from trnscope.advisor.finding import Confidence
 from trnscope.advisor.removal import HostCut, Removal
 from trnscope.advisor.rule import Claim, Need, Rule
 from trnscope.advisor.rules.functions import main_function
+from trnscope.advisor.words import percent
 from trnscope.model.intervals import Intervals
 from trnscope.store.tables import U32
 
@@ -58,6 +59,7 @@ class PythonOverheadRule(Rule):
 
     code = "HO03"
     name = "python-overhead"
+    subject = "Python code outside of any op"
     needs = (Need.HOST_OPS,)
     specificity = 1
 
@@ -83,7 +85,7 @@ class PythonOverheadRule(Rule):
                 else "see which Python code it is: record with trnscope run --stack",
                 "log and compute metrics every N steps",
             ),
-            how=f"the steps replayed with {LIKELY_SHARE:.0%} of these stretches gone",
+            how=f"the steps replayed with {percent(LIKELY_SHARE)} of these stretches gone",
         )
 
 

@@ -51,6 +51,7 @@ class RecompilesRule(Rule):
 
     code = "CO02"
     name = "recompiles"
+    subject = "compiling again"
     needs = (Need.HOST_OPS,)
     specificity = 4
 

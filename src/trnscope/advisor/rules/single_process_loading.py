@@ -59,6 +59,7 @@ class SingleProcessLoadingRule(Rule):
 
     code = "IN02"
     name = "single-process-loading"
+    subject = "making batches on the main thread"
     needs = (Need.HOST_OPS,)
     specificity = 3
 

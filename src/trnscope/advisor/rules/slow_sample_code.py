@@ -8,6 +8,7 @@ from trnscope.advisor.context import StepContext
 from trnscope.advisor.finding import Confidence
 from trnscope.advisor.rule import Claim, Need, Rule
 from trnscope.advisor.rules.functions import main_function
+from trnscope.advisor.words import percent
 
 LOW_SHARE, LIKELY_SHARE = 0.5, 0.8
 """What goes when work is vectorised, cached or moved: assumptions of ours; high is all of it."""
@@ -52,6 +53,7 @@ class SlowSampleCodeRule(Rule):
 
     code = "IN03"
     name = "slow-sample-code"
+    subject = "making samples"
     needs = (Need.HOST_OPS, Need.STACKS)
     specificity = 4
 
@@ -75,5 +77,5 @@ class SlowSampleCodeRule(Rule):
                 f"do the work of {found.name} once and store the result, or vectorise it",
                 "move it into workers: num_workers=4, persistent_workers=True",
             ),
-            how=f"the steps replayed with {LIKELY_SHARE:.0%} of that function gone",
+            how=f"the steps replayed with {percent(LIKELY_SHARE)} of that function gone",
         )

@@ -11,6 +11,7 @@ import numpy as np
 from trnscope.advisor.context import StepContext
 from trnscope.advisor.finding import Confidence
 from trnscope.advisor.rule import Claim, Need, Rule
+from trnscope.advisor.words import percent
 from trnscope.store.tables import U32
 
 _PRODUCTS = re.compile(r"^aten::(mm|addmm|bmm|baddbmm|mv|addmv)$")
@@ -58,6 +59,7 @@ class SmallMatmulsRule(Rule):
 
     code = "OP09"
     name = "small-matmuls"
+    subject = "small matrix products"
     needs = (Need.HOST_OPS, Need.SHAPES)
     specificity = 3
 
@@ -76,7 +78,7 @@ class SmallMatmulsRule(Rule):
             high=everything.scaled(HIGH_SHARE),
             confidence=Confidence.MEDIUM,
             tries=("stack the weights and compute them as one: torch.bmm, or one wider Linear",),
-            how=f"the steps replayed with {LIKELY_SHARE:.0%} of these products gone",
+            how=f"the steps replayed with {percent(LIKELY_SHARE)} of these products gone",
         )
 
 

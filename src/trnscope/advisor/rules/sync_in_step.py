@@ -72,6 +72,7 @@ class SyncInStepRule(Rule):
 
     code = "HO01"
     name = "sync-in-step"
+    subject = "waiting for the device"
     needs = (Need.DEVICE_WORK, Need.LAUNCHES)
     specificity = 2
 

@@ -10,6 +10,7 @@ from trnscope.advisor.context import StepContext
 from trnscope.advisor.finding import Confidence
 from trnscope.advisor.rule import Claim, Need, Rule
 from trnscope.advisor.rules.op_sequence import OpSequence, forward_ops
+from trnscope.advisor.words import percent
 from trnscope.store.tables import U32
 
 _PRODUCTS = frozenset(("aten::matmul", "aten::bmm", "aten::baddbmm", "aten::einsum"))
@@ -59,6 +60,7 @@ class UnfusedAttentionRule(Rule):
 
     code = "OP08"
     name = "unfused-attention"
+    subject = "attention without a fused op"
     needs = (Need.HOST_OPS,)
     specificity = 3
 
@@ -79,7 +81,8 @@ class UnfusedAttentionRule(Rule):
                 "torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True) in its "
                 "place",
             ),
-            how=f"the steps replayed with {LIKELY_SHARE:.0%} of these ops and their backward gone",
+            how=f"the steps replayed with {percent(LIKELY_SHARE)} of these ops and of their "
+            "backward gone",
         )
 
 

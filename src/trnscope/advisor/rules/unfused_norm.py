@@ -10,6 +10,7 @@ from trnscope.advisor.context import StepContext
 from trnscope.advisor.finding import Confidence
 from trnscope.advisor.rule import Claim, Need, Rule
 from trnscope.advisor.rules.op_sequence import OpSequence, forward_ops
+from trnscope.advisor.words import percent
 from trnscope.store.tables import U32
 
 _ROOTS = frozenset(("aten::rsqrt", "aten::sqrt"))
@@ -64,6 +65,7 @@ class UnfusedNormRule(Rule):
 
     code = "OP03"
     name = "unfused-norm"
+    subject = "normalisation op by op"
     needs = (Need.HOST_OPS,)
     specificity = 3
 
@@ -84,7 +86,8 @@ class UnfusedNormRule(Rule):
                 "torch.nn.functional.rms_norm (torch.nn.RMSNorm) or layer_norm in its place",
                 "torch.compile the module that computes it",
             ),
-            how=f"the steps replayed with {LIKELY_SHARE:.0%} of these ops and their backward gone",
+            how=f"the steps replayed with {percent(LIKELY_SHARE)} of these ops and of their "
+            "backward gone",
         )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from trnscope.advisor.context import StepContext
 from trnscope.advisor.finding import Confidence
 from trnscope.advisor.rule import Claim, Need, Rule
+from trnscope.advisor.words import percent
 
 _STEP = re.compile(r"Optimizer\.step#")
 _ATEN = re.compile(r"^aten::")
@@ -58,6 +59,7 @@ class UnfusedOptimizerRule(Rule):
 
     code = "OP02"
     name = "unfused-optimizer"
+    subject = "the optimizer"
     needs = (Need.HOST_OPS,)
     specificity = 2
 
@@ -84,5 +86,5 @@ class UnfusedOptimizerRule(Rule):
                 f"torch.optim.{optimizer}(..., fused=True), or foreach=True where there is no "
                 "fused form",
             ),
-            how=f"the steps replayed with {LIKELY_SHARE:.0%} of Optimizer.step gone",
+            how=f"the steps replayed with {percent(LIKELY_SHARE)} of Optimizer.step gone",
         )

@@ -54,6 +54,7 @@ class UnpinnedCopyRule(Rule):
 
     code = "IN04"
     name = "unpinned-copy"
+    subject = "copying batches from pageable memory"
     needs = (Need.DEVICE_WORK, Need.LAUNCHES)
     specificity = 3
 

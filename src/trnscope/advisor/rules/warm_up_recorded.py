@@ -50,6 +50,7 @@ class WarmUpRecordedRule(Rule):
 
     code = "CA02"
     name = "warm-up-recorded"
+    subject = "the recording"
     needs = (Need.STEPS,)
     specificity = 5
 
