@@ -428,3 +428,38 @@ def test_an_answer_as_json_loads_no_heavy_package(small: Path) -> None:
         env=env,
     )
     assert done.stdout.splitlines()[-1] == "[] None"
+
+
+LONG = "void at::native::vectorized_elementwise_kernel<4, at::native::F{}, {}>(int, float*)"
+
+
+@pytest.mark.parametrize(("columns", "widest"), [("60", 60), ("80", 80), (None, 120)])
+@pytest.mark.parametrize("command", ["kernels", "ops"])
+def test_long_names_leave_tables_readable(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+    columns: str | None,
+    widest: int,
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    if columns is not None:
+        monkeypatch.setenv("COLUMNS", columns)
+    names = [LONG.format(number, "x" * 100) for number in range(3)]
+    events = [
+        {"ph": "X", "cat": cat, "name": name, "pid": 0, "tid": 7, "ts": 10.0 * at, "dur": 1.125,
+         "args": {"device": 0, "stream": 7}}
+        for at, name in enumerate(names)
+        for cat in (["kernel"] if command == "kernels" else ["cpu_op"])
+    ]  # fmt: skip
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+    assert run([command, str(path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= widest
+    assert sum("1.125 µs" in line for line in lines) == 3
+    assert sum(line.rstrip().endswith("(…)") or ">(…) " in line for line in lines) == 3
+    # Rows of a query are data, and stay whole where no terminal bounds them.
+    run(["sql", str(path), "SELECT name FROM slices"])
+    assert (names[0] in capsys.readouterr().out) == (columns is None)

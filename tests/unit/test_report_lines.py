@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -180,3 +181,65 @@ def test_an_empty_trace_says_so_everywhere(tmp_path: Path) -> None:
         text = text_of(profile, analysis, render)
         assert "nan" not in text.lower().replace("nano", "")
         assert len(text.split("\n")) >= 2
+
+
+def busy_streams(path: Path) -> Profile:
+    """Device 0 only computes; device 1 copies for 30 beside no compute, device 2 for 50 of 70."""
+    builder = TraceBuilder(path)
+    host = builder.thread()
+    track = functools.cache(builder.stream)
+    works = (
+        (0, 7, SliceKind.KERNEL, 0, 100),
+        (1, 7, SliceKind.KERNEL, 0, 10),
+        (1, 8, SliceKind.MEMCPY, 20, 30),
+        (2, 7, SliceKind.KERNEL, 0, 20),
+        (2, 8, SliceKind.MEMCPY, 0, 70),
+        (2, 9, SliceKind.KERNEL, 5, 5),
+    )
+    for device, stream, kind, start, length in works:
+        builder.slice(track(device, stream), f"work {device}", start, length, kind)
+    for call in range(1, 4):
+        builder.slice(host, "cudaLaunchKernel", 200, 1, SliceKind.RUNTIME, correlation=call)
+        builder.slice(track(2, 9 if call < 3 else 7), "work 2", 300 + 10 * call, 1,
+                      SliceKind.KERNEL, correlation=call)  # fmt: skip
+    return Profile((builder.build(),))
+
+
+def test_overlap_starts_with_the_most_exposed_and_counts_what_it_leaves_out(tmp_path: Path) -> None:
+    lines = text_of(busy_streams(tmp_path / "t"), overlap, overlap_lines).split("\n")
+    rows = [line.split() for line in lines if line.startswith("cuda:")]
+    # Copies, of them overlapped, in %, exposed.
+    assert rows[:2] == [
+        ["cuda:2", "70", "ns", "20", "ns", "28.6", "%", "50", "ns"],
+        ["cuda:1", "30", "ns", "0", "ns", "0.0", "%", "30", "ns"],
+    ]
+    # A stream and its busy time, another and its, both.
+    assert rows[2:] == [
+        ["cuda:2", "7", "21", "ns", "8", "70", "ns", "20", "ns"],
+        ["cuda:2", "7", "21", "ns", "9", "7", "ns", "5", "ns"],
+        ["cuda:2", "8", "70", "ns", "9", "7", "ns", "5", "ns"],
+    ]
+    assert "1 device with neither communication nor copies left out" in lines
+    assert "1 pair of streams never busy at the same time left out" in lines
+
+
+def test_launches_start_with_the_busiest_stream_and_count_those_without(tmp_path: Path) -> None:
+    lines = text_of(busy_streams(tmp_path / "t"), launches, launch_lines).split("\n")
+    waits = [line.split()[:5] for line in lines if line.startswith("cuda:") and "delay" in line]
+    assert waits == [
+        ["cuda:2", "stream", "9", "delay", "2"],
+        ["cuda:2", "stream", "7", "delay", "1"],
+    ]
+    assert "4 streams left out: the launches of their work are not in the trace" in lines
+    queues = [line.split()[:4] for line in lines if line.startswith("cuda:")][4:]
+    assert queues[0] == ["cuda:2", "stream", "9", "3"]
+    assert queues[1] == ["cuda:2", "stream", "7", "2"]
+    assert len(queues) == 6
+
+
+def test_files_that_state_no_rank_are_called_files(tmp_path: Path) -> None:
+    profile = Profile(tuple(training(tmp_path / str(number)).traces[0] for number in range(2)))
+    text = text_of(profile, summarize, summary_lines)
+    assert "file 1 neuron:0" in text
+    assert "rank file" not in text
+    assert "file: its place in the list of files; ranks do not tell the files apart" in text

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from trnscope.analysis.breakdown import Breakdown, BreakdownBasis, BreakdownPart, BreakdownRow
@@ -66,6 +68,19 @@ def test_counts_steps_per_device() -> None:
     rows = (row({"compute": 10}), row({"compute": 30}, device=OTHER_GPU))
     sentence = where_time_goes(Breakdown(BreakdownBasis.DEVICE, rows), incomplete=False)
     assert sentence.startswith("Of a step of 20 ns (mean of 1 step over 2 devices), 100.0 %")
+
+
+def test_files_that_are_no_ranks_are_counted_as_files() -> None:
+    # Three steps in one file and one in another of the same worker.
+    rows = (*[row({"compute": 10})] * 3, replace(row({"compute": 30}), source=1))
+    sentence = where_time_goes(Breakdown(BreakdownBasis.DEVICE, rows), incomplete=False)
+    assert sentence.startswith("Of a step of 15 ns (mean of 4 steps in 2 files), 100.0 %")
+    ranks = tuple(replace(one, rank=one.source) for one in rows[2:])
+    sentence = where_time_goes(Breakdown(BreakdownBasis.DEVICE, ranks), incomplete=False)
+    assert sentence.startswith("Of a step of 20 ns (mean of 1 step over 2 devices), 100.0 %")
+    same_rank = tuple(replace(one, rank=3) for one in rows)
+    sentence = where_time_goes(Breakdown(BreakdownBasis.DEVICE, same_rank), incomplete=False)
+    assert sentence.startswith("Of a step of 15 ns (mean of 4 steps in 2 files), 100.0 %")
 
 
 @pytest.mark.parametrize("rows", [(), (row({"compute": 0}),)])

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
+from rich.text import Text
 
 from trnscope.report.document import to_json_text
 from trnscope.report.table import Column, Table
-from trnscope.report.text import plural, printable, shorten
+from trnscope.report.text import fold, plural, printable, shorten, shorten_name
 
 
 @pytest.mark.parametrize(
@@ -69,13 +70,74 @@ def test_numbers_keep_their_place_when_names_are_long() -> None:
         [["a" * 40, "7", "x"], ["b\n", "1,000", "yy"]],
         [["under a"], []],
     )
-    assert [line.plain for line in table.lines(32)] == [
-        "op                   calls  kind",
-        "─" * 32,
-        "aaaaaaaaa…aaaaaaaaa      7  x",
+    assert [line.plain for line in table.lines(40)] == [
+        "op                           calls  kind",
+        "─" * 40,
+        "aaaaaaaaaaaaa…aaaaaaaaaaaaa      7  x",
         "    under a",
-        "b\\n                  1,000  yy",
+        "b\\n                          1,000  yy",
     ]
+
+
+def test_heads_are_broken_before_names_lose_their_room() -> None:
+    columns = [Column("launch latency"), Column("queue")]
+    table = Table("op", columns, [["a" * 24, "7 ms", "1"]])
+    assert [line.plain for line in table.lines(40)] == [
+        "                           launch",
+        "op                        latency  queue",
+        "─" * 40,
+        "aaaaaaaaaaaaaaaaaaaaaaaa     7 ms      1",
+    ]
+
+
+def test_names_without_room_stand_above_their_numbers() -> None:
+    columns = [Column("calls"), Column("self"), Column("kind", is_text=True), Column("total")]
+    rows = [["a" * 40, "1", "2.000 ms", "kernel", "3.000 ms"]]
+    assert [line.plain for line in Table("op", columns, rows).lines(30)] == [
+        "op",
+        "   calls      self",
+        "  kind       total",
+        "─" * 30,
+        "aaaaaaaaaaaaaa…aaaaaaaaaaaaaaa",
+        "       1  2.000 ms",
+        "  kernel  3.000 ms",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "shown"),
+    [
+        ("void k<float, 4>(float*, int)", 29, "void k<float, 4>(float*, int)"),
+        ("void k<float, 4>(float*, int)", 28, "k<float, 4>(…)"),
+        (
+            "a::(anonymous namespace)::k<F<int> >(int, F<void (*)()>)",
+            30,
+            "k<F<int> >(…)",
+        ),
+        ("at::native::fill (annotation)", 20, "at::nativ…nnotation)"),
+        ("open (it)", 8, "ope…(it)"),
+    ],
+)
+def test_parameters_of_functions_go_first(name: str, width: int, shown: str) -> None:
+    assert shorten_name(name, width) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "lines"),
+    [
+        ("short enough", 12, ["short enough"]),
+        ("a step of 12.500 ms, then", 16, ["a step of", "12.500 ms, then"]),
+        ("of it (31.3 %) is", 11, ["of it", "(31.3 %) is"]),
+        ("see /a/path/longer/than/it ok", 10, ["see", "/a/path/longer/than/it", "ok"]),
+    ],
+)
+def test_long_lines_are_broken_between_words(text: str, width: int, lines: list[str]) -> None:
+    assert [line.plain for line in fold(Text(text), width)] == lines
+
+
+def test_a_command_is_never_broken() -> None:
+    command = Text("trnscope breakdown trace.json", no_wrap=True)
+    assert list(fold(command, 10)) == [command]
 
 
 def test_without_a_width_names_are_whole() -> None:

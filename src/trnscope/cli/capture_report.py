@@ -17,7 +17,7 @@ from trnscope.analysis.summary import summarize
 from trnscope.capture.record import CaptureRecord, Overhead
 from trnscope.capture.run import RunResult
 from trnscope.cli.inputs import open_profile
-from trnscope.cli.output import print_compact_json, print_lines, print_warning, terminal_width
+from trnscope.cli.output import print_compact_json, print_lines, print_warning, text_width
 from trnscope.model.units import format_ns, format_ratio
 from trnscope.report.breakdown import breakdown_lines
 from trnscope.report.marks import view_of
@@ -42,7 +42,7 @@ def report(result: RunResult, *, as_json: bool) -> int:
     if as_json:
         print_compact_json(run_document(result, profile))
     elif profile is not None:
-        print_lines(report_lines(profile, result.records, view_of(profile, width=terminal_width())))
+        print_lines(report_lines(profile, result.records, view_of(profile, width=text_width())))
         print_lines(next_lines(result.traces))
     return result.exit_code
 

@@ -22,6 +22,15 @@ def console(*, stderr: bool = False) -> Console:
     return PipedConsole(stderr=stderr, markup=False, highlight=False, emoji=False, soft_wrap=True)
 
 
+PIPED_WIDTH = 120
+"""Cells in a line that no terminal bounds: names of hundreds of characters push no number away."""
+
+
+def text_width() -> int:
+    """Cells for a line of a table: those of the terminal, or a fixed number in a file or pipe."""
+    return terminal_width() or PIPED_WIDTH
+
+
 def terminal_width() -> int | None:
     """Cells in a line of the terminal; absent when the output is a file or a pipe."""
     if "COLUMNS" in os.environ or sys.stdout.isatty():
@@ -30,10 +39,13 @@ def terminal_width() -> int | None:
 
 
 def print_lines(lines: Iterable[Text]) -> None:
-    """Print rendered lines, one each, never wrapped."""
-    out = console()
+    """Print rendered lines; on a terminal, those too long for it are broken between words."""
+    from trnscope.report.text import fold
+
+    out, width = console(), terminal_width()
     for line in lines:
-        out.print(line, soft_wrap=True)
+        for part in [line] if width is None else fold(line, width):
+            out.print(part, soft_wrap=True)
 
 
 def print_json(document: Mapping[str, object]) -> None:

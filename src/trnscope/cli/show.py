@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from trnscope.cli.output import print_json, print_lines, print_warning, terminal_width
+from trnscope.cli.output import print_json, print_lines, print_warning, terminal_width, text_width
 from trnscope.store.profile import Profile
 
 if TYPE_CHECKING:
@@ -33,8 +33,9 @@ def show(
     *,
     as_json: bool,
     limit: int = 0,
+    whole_names: bool = False,
 ) -> None:
-    """Print ``result``; ``limit`` 0 shows all rows.
+    """Print ``result``; ``limit`` 0 shows all rows, ``whole_names`` cuts none in a file or pipe.
 
     The text marks what came from an incomplete file on every table.
     """
@@ -43,8 +44,8 @@ def show(
         return
     from trnscope.report.marks import view_of
 
-    view = view_of(profile, width=terminal_width(), limit=limit or None)
-    print_lines(render(result, view))
+    width = terminal_width() if whole_names else text_width()
+    print_lines(render(result, view_of(profile, width=width, limit=limit or None)))
 
 
 def show_json(profile: Profile, result: Result) -> None:

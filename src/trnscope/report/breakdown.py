@@ -14,7 +14,7 @@ from trnscope.analysis.breakdown import (
     BreakdownRow,
 )
 from trnscope.model.units import format_ns, format_ratio, ratio
-from trnscope.report.steps import rank_text
+from trnscope.report.owners import Owners
 from trnscope.report.table import Column, Table
 from trnscope.report.view import View, cut_note, note, title
 
@@ -42,6 +42,7 @@ def breakdown_lines(result: Breakdown, view: View) -> Iterator[Text]:
         yield Text()
         yield from _rows(result, view).lines(view.width)
         yield from cut_note(view, len(result.rows), "row")
+        yield from Owners.of(result.rows).notes()
     yield note("Parts of a row add up to its duration; shares are of that duration.")
 
 
@@ -74,20 +75,20 @@ def _largest_first(part: BreakdownPart) -> int:
 
 def _rows(result: Breakdown, view: View) -> Table:
     keys = [part.key for part in result.totals() if part.duration_ns]
-    with_rank = len({row.source for row in result.rows}) > 1
+    owners = Owners.of(result.rows)
     with_device = len({row.device for row in result.rows}) > 1
-    columns = [Column("rank")] if with_rank else []
+    columns = [Column(owners.head)] if owners.are_several else []
     columns += [Column("device")] if with_device else []
     columns += [Column("duration"), *(Column(part_name(key)) for key in keys)]
     shown = result.rows[: view.shown(len(result.rows))]
-    return Table("step", columns, [_row(row, keys, with_rank, with_device) for row in shown])
+    return Table("step", columns, [_row(row, keys, owners, with_device) for row in shown])
 
 
-def _row(row: BreakdownRow, keys: list[str], with_rank: bool, with_device: bool) -> list[str]:
+def _row(row: BreakdownRow, keys: list[str], owners: Owners, with_device: bool) -> list[str]:
     parts = {part.key: part.duration_ns for part in row.parts}
     cells = [row.name]
-    if with_rank:
-        cells.append(rank_text(row.rank, row.source))
+    if owners.are_several:
+        cells.append(owners.cell(row))
     if with_device:
         cells.append("host" if row.device is None else row.device.label)
     cells.append(format_ns(row.duration_ns))

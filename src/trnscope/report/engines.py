@@ -9,7 +9,7 @@ from rich.text import Text
 from trnscope.analysis.engines import EngineSummary
 from trnscope.analysis.reported import ReportedFigures
 from trnscope.model.units import format_bytes, format_ns, format_ratio
-from trnscope.report.steps import rank_text
+from trnscope.report.owners import Owners
 from trnscope.report.table import Column, Table
 from trnscope.report.text import plural, printable
 from trnscope.report.view import View, cut_note, note
@@ -38,12 +38,11 @@ def engine_lines(rows: Sequence[EngineSummary], view: View) -> Iterator[Text]:
     """One row an engine; nothing where no device was profiled."""
     if not rows:
         return
+    owners = Owners.of(rows)
     several = len({(row.source, row.device) for row in rows}) > 1
     cells = [
         [
-            f"{row.device.label} rank {rank_text(row.rank, row.source)} {row.name}"
-            if several
-            else row.name,
+            f"{owners.prefix(row)}{row.device.label} {row.name}" if several else row.name,
             f"{row.num_instructions:,}",
             format_ns(row.busy_ns),
             format_ratio(row.busy_ratio),

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from trnscope.analysis.memory import Blocks, DeviceMemory, MemoryCounter, MemoryReport, Reserved
 from trnscope.model.units import format_bytes, format_ratio
-from trnscope.report.steps import owner_text
+from trnscope.report.owners import Owners
 from trnscope.report.table import NOT_RECORDED, Column, Table
 from trnscope.report.text import plural
 from trnscope.report.view import View, cut_note, note, title
@@ -25,17 +25,18 @@ def memory_lines(result: MemoryReport, view: View) -> Iterator[Text]:
     yield from title(view, "Memory")
     if not result.devices:
         yield note(NO_MEMORY)
-    several = len({device.source for device in result.devices}) > 1
+    owners = Owners.of(result.devices)
     for device in result.devices:
-        yield from _device(device, view, several)
+        yield from _device(device, view, owners)
+    yield from owners.notes()
     if result.counters:
         yield Text()
         yield from _counters(result.counters, view)
 
 
-def _device(device: DeviceMemory, view: View, with_rank: bool) -> Iterator[Text]:
+def _device(device: DeviceMemory, view: View, owners: Owners) -> Iterator[Text]:
     yield Text()
-    rank = f" {owner_text(device.rank, device.source)}" if with_rank else ""
+    owner = f", {owners.text(device)}" if owners.are_several else ""
     at_least = "" if device.is_start_exact else "at least "
     rows = [
         ["at the start", at_least + format_bytes(device.start_bytes)],
@@ -44,7 +45,7 @@ def _device(device: DeviceMemory, view: View, with_rank: bool) -> Iterator[Text]
         ["end less start", format_bytes(device.net_bytes)],
         *_reserved(device.reserved),
     ]
-    yield from Table(f"allocated on {device.device}{rank}", [Column("bytes")], rows).lines(
+    yield from Table(f"allocated on {device.device}{owner}", [Column("bytes")], rows).lines(
         view.width
     )
     yield note(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from rich.text import Text
@@ -15,6 +16,7 @@ from trnscope.analysis.breakdown import (
 )
 from trnscope.analysis.ops import OpsTable
 from trnscope.model.units import format_ns, format_ratio, ratio
+from trnscope.report.owners import Owners
 from trnscope.report.text import plural, printable, shorten
 from trnscope.report.view import View
 
@@ -104,13 +106,31 @@ def busiest_op_line(table: OpsTable) -> Iterator[Text]:
 def _denominator(rows: tuple[BreakdownRow, ...]) -> str:
     """What the shares are of: the mean step, or the whole trace."""
     mean = format_ns(sum(row.duration_ns for row in rows) // len(rows))
-    devices = {(row.source, row.device) for row in rows}
-    over = ""
-    if len(devices) > 1:
-        over = f" over {plural(len(devices), *_OWNER[rows[0].device is not None])}"
-    elif rows[0].device is not None:
-        over = f" on {rows[0].device.label}"
+    over = _over(rows)
     if all(row.name == WHOLE_SPAN for row in rows):
         return f"the {mean} of the whole trace{over} (no steps were found)"
-    steps = len(rows) // len(devices)
-    return f"a step of {mean} (mean of {plural(steps, 'step')}{over})"
+    return f"a step of {mean} (mean of {plural(_num_steps(rows), 'step')}{over})"
+
+
+def _over(rows: tuple[BreakdownRow, ...]) -> str:
+    """What the mean is over, besides steps: files that state no rank of their own are no ranks."""
+    owners = Owners.of(rows)
+    if owners.are_several and not owners.by_rank:
+        return f" in {plural(len(owners.ranks), 'file')}"
+    devices = {(row.source, row.device) for row in rows}
+    if len(devices) > 1:
+        return f" over {plural(len(devices), *_OWNER[rows[0].device is not None])}"
+    return "" if rows[0].device is None else f" on {rows[0].device.label}"
+
+
+def _num_steps(rows: tuple[BreakdownRow, ...]) -> int:
+    """Steps that the rows are of: ranks take the same ones, as do the devices of a file."""
+    devices = {(row.source, row.device) for row in rows}
+    owners = Owners.of(rows)
+    if owners.are_several and not owners.by_rank:
+        per_file = Counter(source for source, _ in devices)
+        return sum(
+            count // per_file[source]
+            for source, count in Counter(row.source for row in rows).items()
+        )
+    return len(rows) // len(devices)

@@ -9,6 +9,7 @@ from rich.text import Text
 from trnscope.analysis.step_finder import StepEvidence
 from trnscope.analysis.steps import Steps, StepSummary
 from trnscope.model.units import format_ns
+from trnscope.report.owners import Owners
 from trnscope.report.table import Column, Table
 from trnscope.report.view import View, cut_note, note, title
 
@@ -33,6 +34,7 @@ def steps_lines(result: Steps, view: View) -> Iterator[Text]:
         return
     yield from steps_table(result.steps, view).lines(view.width)
     yield from cut_note(view, len(result.steps), "step")
+    yield from Owners.of(result.steps).notes()
     for evidence in dict.fromkeys(step.evidence for step in result.steps):
         yield note(_EVIDENCE[evidence])
     if has_device_time(result.steps):
@@ -44,16 +46,15 @@ def steps_lines(result: Steps, view: View) -> Iterator[Text]:
 
 def steps_table(steps: tuple[StepSummary, ...], view: View) -> Table:
     """One row a step; columns of devices and ranks only where there are any."""
-    with_device = has_device_time(steps)
-    with_rank = len({step.source for step in steps}) > 1
-    columns = [Column("rank")] if with_rank else []
+    with_device, owners = has_device_time(steps), Owners.of(steps)
+    columns = [Column(owners.head)] if owners.are_several else []
     columns.append(Column("duration"))
     if with_device:
         columns += [Column("device, by launch"), Column("device, by clock")]
     return Table(
         "step",
         columns,
-        [_row(step, with_rank, with_device) for step in steps[: view.shown(len(steps))]],
+        [_row(step, owners, with_device) for step in steps[: view.shown(len(steps))]],
     )
 
 
@@ -62,20 +63,10 @@ def has_device_time(steps: tuple[StepSummary, ...]) -> bool:
     return any(step.device_ns is not None for step in steps)
 
 
-def rank_text(rank: int | None, source: int) -> str:
-    """The rank, or where the file states none, its place in the list of files."""
-    return f"file {source + 1}" if rank is None else str(rank)
-
-
-def owner_text(rank: int | None, source: int) -> str:
-    """``rank 3``, or ``file 1`` where the file names no rank."""
-    return rank_text(None, source) if rank is None else f"rank {rank}"
-
-
-def _row(step: StepSummary, with_rank: bool, with_device: bool) -> list[str]:
+def _row(step: StepSummary, owners: Owners, with_device: bool) -> list[str]:
     cells = [step.name]
-    if with_rank:
-        cells.append(rank_text(step.rank, step.source))
+    if owners.are_several:
+        cells.append(owners.cell(step))
     cells.append(format_ns(step.duration_ns))
     if with_device:
         cells += [format_ns(step.device_ns_by_launch), format_ns(step.device_ns_by_clock)]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
 
 from rich.text import Text
 
@@ -12,7 +14,8 @@ from trnscope.model.source import TraceSource
 from trnscope.model.units import format_ns, format_ratio, ratio
 from trnscope.report.engines import engine_lines, reported_lines
 from trnscope.report.health import health_line
-from trnscope.report.steps import NO_STEPS, rank_text, steps_table
+from trnscope.report.owners import Owners
+from trnscope.report.steps import NO_STEPS, steps_table
 from trnscope.report.table import Column, Table
 from trnscope.report.text import plural
 from trnscope.report.view import View, cut_note, note, title
@@ -35,12 +38,23 @@ def summary_lines(result: Summary, view: View) -> Iterator[Text]:
 
 
 def _sources(sources: tuple[TraceSource, ...], view: View) -> Iterator[Text]:
+    names = _names(sources)
     rows = [
-        [source.path, source.format, _rank(source), f"{source.num_events:,}"] for source in sources
+        [name, source.format, _rank(source), f"{source.num_events:,}"]
+        for name, source in zip(names, sources, strict=True)
     ]
     columns = [Column("format", is_text=True), Column("rank"), Column("events")]
     yield from Table("file", columns, rows[: view.shown(len(rows))]).lines(view.width)
     yield from cut_note(view, len(rows), "file")
+
+
+def _names(sources: tuple[TraceSource, ...]) -> list[str]:
+    """The paths; of several files numbered, and without the folder that all of them are in."""
+    if len(sources) == 1:
+        return [sources[0].path]
+    paths = [os.path.abspath(source.path) for source in sources]  # noqa: PTH100
+    folder = os.path.commonpath([Path(path).parent for path in paths])
+    return [f"{at}: {Path(path).relative_to(folder)}" for at, path in enumerate(paths, 1)]
 
 
 def _rank(source: TraceSource) -> str:
@@ -53,11 +67,13 @@ def _devices(result: Summary, view: View) -> Iterator[Text]:
     if not result.devices:
         yield note(NO_DEVICE)
         return
+    owners = Owners.of(result.devices)
     if len(result.devices) <= _SIDE_BY_SIDE:
-        yield from _side_by_side(result.devices).lines(view.width)
+        yield from _side_by_side(result.devices, owners).lines(view.width)
     else:
-        yield from _one_a_row(result.devices, view).lines(view.width)
+        yield from _one_a_row(result.devices, view, owners).lines(view.width)
         yield from cut_note(view, len(result.devices), "device")
+    yield from owners.notes()
     yield note(
         "busy: at least one piece of device work runs; idle: the rest between the first and the "
         "last of it"
@@ -66,17 +82,16 @@ def _devices(result: Summary, view: View) -> Iterator[Text]:
     yield note("exposed: no compute runs beside it; unlinked: its launch is not in the trace")
 
 
-def _side_by_side(devices: tuple[DeviceSummary, ...]) -> Table:
+def _side_by_side(devices: tuple[DeviceSummary, ...], owners: Owners) -> Table:
     """Quantities down, devices across: fits any terminal while there are few devices."""
     cells = [_device_cells(device) for device in devices]
     rows = [[head, *values] for head, *values in zip(_DEVICE_HEADS, *cells, strict=True)]
-    several = len({device.source for device in devices}) > 1
-    return Table("device", [Column(_device_name(device, several)) for device in devices], rows)
+    return Table("device", [Column(_device_name(device, owners)) for device in devices], rows)
 
 
-def _one_a_row(devices: tuple[DeviceSummary, ...], view: View) -> Table:
+def _one_a_row(devices: tuple[DeviceSummary, ...], view: View, owners: Owners) -> Table:
     rows = [
-        [_device_name(device, True), *_device_cells(device)]
+        [_device_name(device, owners), *_device_cells(device)]
         for device in devices[: view.shown(len(devices))]
     ]
     return Table("device", [Column(head) for head in _DEVICE_HEADS], rows)
@@ -98,9 +113,9 @@ _DEVICE_HEADS = (
 )
 
 
-def _device_name(device: DeviceSummary, with_rank: bool) -> str:
+def _device_name(device: DeviceSummary, owners: Owners) -> str:
     name = device.device.label + (" (simulated)" if device.device.simulated else "")
-    return f"{name} rank {rank_text(device.rank, device.source)}" if with_rank else name
+    return owners.prefix(device) + name
 
 
 def _device_cells(device: DeviceSummary) -> list[str]:

@@ -40,4 +40,5 @@ def sql(
     text = sys.stdin.read() if query == "-" else query
     profile = open_profile(paths)
     with connect(profile) as session:
-        show(profile, session.query(text), query_lines, as_json=as_json, limit=limit)
+        result = session.query(text)
+    show(profile, result, query_lines, as_json=as_json, limit=limit, whole_names=True)
