@@ -1,0 +1,20 @@
+#pragma once
+// Asks the cost model, in Python, what a new signature costs.
+
+#include "execution.h"
+#include "op_info.h"
+
+namespace trnscope::sim {
+
+enum class CopyDirection { kHostToDevice, kDeviceToHost, kDeviceToDevice };
+
+// `outputs`: the tensors that the op returns, or writes where it returns none.
+Execution& describe_op(const OpInfo& info, c10::ArrayRef<c10::IValue> values,
+                       const std::vector<at::Tensor>& outputs);
+// The copies of so many bytes; asked once for each size.
+Execution& describe_copy(CopyDirection direction, std::int64_t bytes);
+
+// The Python object whose methods `op` and `copy` answer; null: everything takes no time.
+void set_cost_source(void* python_object);
+
+}  // namespace trnscope::sim
