@@ -15,6 +15,7 @@ const FAMILY = [
   "overhead",
   "overhead",
   "other",
+  "instruction",
 ] as const;
 
 export type Family = (typeof FAMILY)[number];
@@ -31,6 +32,7 @@ const HSL: Record<Family, [number, number, number]> = {
   sync: [0, 0, 62],
   overhead: [345, 45, 60],
   other: [220, 10, 60],
+  instruction: [150, 45, 55],
 };
 
 export const FAMILY_WORDS: [Family, string][] = [
@@ -41,6 +43,7 @@ export const FAMILY_WORDS: [Family, string][] = [
   ["runtime", "runtime call"],
   ["annotation", "annotation"],
   ["python", "Python"],
+  ["instruction", "instruction"],
 ];
 
 const SHADES = 4;

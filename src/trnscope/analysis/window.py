@@ -29,6 +29,7 @@ KIND_WORDS = {
     SliceKind.OVERHEAD: "overhead",
     SliceKind.PROFILER: "profiler",
     SliceKind.OTHER: "other",
+    SliceKind.INSTRUCTION: "instruction",
 }
 """A kind of slice in words; device work as in ``trnscope kernels``."""
 

@@ -1,0 +1,126 @@
+"""Only this machine's browser, with the token, gets an answer."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+
+import trnscope
+from tests.unit.chrome_json import complete, write
+from tests.unit.explorer_server import PAGE_TEXT, Client, serving
+from trnscope.errors import UsageError
+from trnscope.server.guard import Access
+from trnscope.server.serve import listen, require_page
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("guard")
+    trace = write(folder / "t.json", [complete("a", "cpu_op", 0, 10)])
+    with serving(trnscope.open(trace), folder / "page") as started:
+        yield started
+
+
+def cookie_of(client: Client) -> str:
+    answer = client.get(f"/?token={client.listening.access.token}", Authorization="")
+    return answer.headers["Set-Cookie"].split(";")[0]
+
+
+@pytest.mark.parametrize("path", ["/", "/api/about", "/api/timeline", "/index.html", "/none"])
+def test_without_the_token_nothing_is_served(client, path):
+    for headers in (
+        {"Authorization": ""},
+        {"Authorization": "Bearer wrong"},
+        {"Authorization": "", "Cookie": f"trnscope-{client.listening.port}=wrong"},
+        {"Authorization": f"Basic {client.listening.access.token}"},
+    ):
+        answer = client.get(path, **headers)
+        assert answer.status == 403
+        assert b"token" in answer.body
+        assert PAGE_TEXT.encode() not in answer.body
+        assert answer.headers["Set-Cookie"] is None
+    assert client.get(f"{path}?token=wrong", Authorization="").status == 403
+
+
+def test_the_token_in_the_address_is_swapped_for_a_cookie(client):
+    access = client.listening.access
+    answer = client.get(f"/?token={access.token}&x=1", Authorization="")
+    assert answer.status == 303
+    assert answer.headers["Location"] == "./?x=1"
+    cookie = answer.headers["Set-Cookie"]
+    assert cookie.startswith(f"{access.cookie}={access.token};")
+    assert "HttpOnly" in cookie and "samesite=strict" in cookie.lower()
+    page = client.get("/", Authorization="", Cookie=cookie.split(";")[0])
+    assert (page.status, page.body.decode()) == (200, PAGE_TEXT)
+    assert str(client.listening.port) in access.cookie
+
+
+def test_the_swap_cannot_lead_to_another_host(client):
+    answer = client.get(f"//evil.example/x?token={client.listening.access.token}")
+    assert answer.headers["Location"] == "./x"
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:8417", "127.0.0.1.evil.com", ""])
+def test_other_host_names_are_refused_even_with_the_token(client, host):
+    connection = socket.create_connection(("127.0.0.1", client.listening.port))
+    token = client.listening.access.token
+    request = f"GET /api/about HTTP/1.0\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n\r\n"
+    with connection:
+        connection.sendall(request.encode())
+        status = connection.makefile("rb").readline()
+    assert b" 403 " in status
+
+
+@pytest.mark.parametrize("host", ["localhost", "localhost:1234", "127.0.0.1:1", "[::1]:80"])
+def test_this_machine_through_any_tunnel_is_answered(client, host):
+    assert client.get("/api/about", Host=host, Cookie=cookie_of(client)).status == 200
+
+
+def test_every_answer_forbids_what_the_page_does_not_need(client):
+    for path, headers in (("/", {}), ("/api/about", {}), ("/", {"Authorization": ""})):
+        answer = client.get(path, Origin="http://evil.example", **headers)
+        policy = answer.headers["Content-Security-Policy"]
+        assert policy.startswith("default-src 'self';")
+        assert "unsafe" not in policy
+        assert "frame-ancestors 'none'" in policy
+        assert answer.headers["Access-Control-Allow-Origin"] is None
+        assert answer.headers["Referrer-Policy"] == "no-referrer"
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS"])
+def test_nothing_can_be_changed(client, method):
+    assert client.get("/api/about", method=method).status == 405
+
+
+@pytest.mark.parametrize("path", ["/../guard.py", "/%2e%2e/t.json", "/..%2ft.json", "/etc/passwd"])
+def test_only_the_page_is_served_from_disk(client, path):
+    answer = client.get(path)
+    assert answer.status == 404
+    assert b"nothing under this address" in answer.body
+
+
+def test_tokens_differ_and_are_long():
+    one, other = listen(0), listen(0)
+    with one.socket, other.socket:
+        assert one.access.token != other.access.token
+        assert len(one.access.token) >= 43
+        assert one.url == f"http://127.0.0.1:{one.port}/?token={one.access.token}"
+
+
+def test_a_token_that_is_no_ascii_is_only_wrong():
+    assert not Access("secret", "c").allows("sécret\udcff".encode("utf-8", "replace").decode())
+    assert not Access("secret", "c").allows(None)
+
+
+def test_a_port_that_is_taken_is_named():
+    taken = listen(0)
+    with taken.socket, pytest.raises(UsageError, match=f"port {taken.port} is taken"):
+        listen(taken.port)
+
+
+def test_a_page_that_was_not_built_is_named_with_what_to_do(tmp_path: Path):
+    with pytest.raises(UsageError, match=r"not built; install Node\.js"):
+        require_page(tmp_path)
