@@ -83,6 +83,7 @@ def recording(**more: object) -> Recording:
                 op=4,
                 cache_key=KEY,
                 compile_ns=4_000,
+                call_start_ns=13_000,
             ),
             launch(
                 3,

@@ -82,7 +82,8 @@ def test_ops_have_their_own_work(trace: Trace) -> None:
     assert table["aten::mm"].self_device_ns == 30_000
     assert table["aten::linear"].device_total_ns == 30_000
     assert table["aten::linear"].self_cpu_ns == 13_002 - 12_000
-    assert table["nrt_execute"].self_cpu_ns == 10_000
+    assert table["nrt_execute"].self_cpu_ns == 6_000
+    assert table["neuronx-cc"].self_cpu_ns == 4_000
     assert table["kmgr_exec_core"].self_cpu_ns == 0
 
 
@@ -97,6 +98,7 @@ def test_runtime_rows_are_of_the_launching_thread(trace: Trace) -> None:
     runtime = {name for name, kind in zip(names, kinds, strict=True) if kind == SliceKind.RUNTIME}
     assert runtime == {
         "nrt_tensor_write",
+        "neuronx-cc",
         "nrt_execute",
         "nrt_cc_schedule",
         "nrt_tensor_read",
@@ -110,7 +112,7 @@ def test_flows_join_launch_and_work() -> None:
     flows = rows(document, "ac2g")
     starts = {row["id"]: row["ts"] for row in flows if row["ph"] == "s"}
     ends = {row["id"]: (row["ts"], row["bp"]) for row in flows if row["ph"] == "f"}
-    assert starts == {1: 2.0, 2: 9.0, 3: 22.0, 4: 27.0}
+    assert starts == {1: 2.0, 2: 13.0, 3: 22.0, 4: 27.0}
     assert ends == {1: (6.0, "e"), 2: (22.0, "e"), 3: (40.0, "e"), 4: (70.0, "e")}
 
 
@@ -287,6 +289,17 @@ def test_what_the_observer_saw_becomes_a_recording() -> None:
     assert (first.name, first.op, first.compile_ns, first.switch_ns) == ("op3", 13, 1, 2)
     assert second.op is None  # its op began before the recording
     assert (found.waits[0].name, found.waits[0].op) == ("nrt_async_sema_wait", 11)
+
+
+def test_the_runtimes_call_is_the_last_part_of_a_launch() -> None:
+    process = Process(replace(TRN2, launch_call_ns=100))
+    row = (SEQUENCE, 1, 0, 3, 0, 0, 0, 1_000, 1_500, 1_600, 1_700, 13, 0, 300, 0)
+    copy = (SEQUENCE + 1, 2, 1, 4, 0, 0, 0, 1_500, 1_550, 1_600, 1_700, 13, 8, 0, 0)
+    found = to_recording(
+        {**OBSERVED, "launches": [row, copy]}, process, lambda _: Program("op", "key")
+    )
+    assert [launch.call_ns for launch in found.launches] == [(1_400, 1_500), (1_500, 1_550)]
+    assert [launch.cache_key for launch in found.launches] == ["key", None]
 
 
 def test_real_addresses_leave_no_trace() -> None:

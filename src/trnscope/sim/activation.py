@@ -17,6 +17,7 @@ from trnscope.errors import TrnscopeError, UsageError
 from trnscope.sim.build import load_device
 from trnscope.sim.cost import CostModel
 from trnscope.sim.costs import PriceList
+from trnscope.sim.neuronx.install import install
 from trnscope.sim.virtual_trace.device import SimulatedDevice, connect
 from trnscope.sim.virtual_trace.observed import Program
 from trnscope.sim.virtual_trace.recording import Simulation
@@ -166,8 +167,10 @@ def _connect(device: ActiveDevice) -> None:
         lnc=device.lnc,
         num_devices=device.num_cores,
         memory_bytes=model.hbm_bytes_per_core,
+        launch_call_ns=model.runtime.graph_launch_ns,
     )
     connect(SimulatedDevice(device.extension, simulation, _program))
+    install()
 
 
 def _program(number: int) -> Program:

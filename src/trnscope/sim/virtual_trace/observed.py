@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from trnscope.sim.virtual_trace.recording import (
@@ -75,7 +75,10 @@ def to_recording(observed: Observed, process: Process, programs: Programs) -> Re
         start_ns=observed["start_ns"],
         end_ns=observed["end_ns"],
         host=host,
-        launches=tuple(_launch(values, known, programs) for values in observed["launches"]),
+        launches=tuple(
+            _with_call(_launch(values, known, programs), process.simulation.launch_call_ns)
+            for values in observed["launches"]
+        ),
         waits=tuple(_wait(values, known) for values in observed["waits"]),
         memory=_memory(observed["memory"]),
         rank=process.rank,
@@ -131,6 +134,14 @@ def _launch(values: Sequence[Any], known: set[int], programs: Programs) -> Launc
         collective=program.collective,
         signature=signature,
     )
+
+
+def _with_call(launch: Launch, call_ns: int | None) -> Launch:
+    """Tell the runtime's call from the dispatch and the compilation before it."""
+    if call_ns is None:
+        return launch
+    earliest = launch.host_start_ns + launch.compile_ns
+    return replace(launch, call_start_ns=max(earliest, launch.host_end_ns - call_ns))
 
 
 def _wait(values: Sequence[Any], known: set[int]) -> WaitRow:

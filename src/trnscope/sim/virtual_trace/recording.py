@@ -50,6 +50,9 @@ class Simulation:
     num_devices: int = 1
     memory_bytes: int | None = None
     """HBM of one logical core."""
+    launch_call_ns: int | None = None
+    """Of the host's time for a launch, what the runtime's call takes: its last part. The rest is
+    the framework's dispatch. None: not told apart."""
 
     @property
     def model(self) -> str:
@@ -90,9 +93,12 @@ class Launch:
     stream: int
     thread: int
     host_start_ns: int
+    """The framework begins to dispatch it."""
     host_end_ns: int
     device_start_ns: int
     device_end_ns: int
+    call_start_ns: int | None = None
+    """The runtime is called; None: with the dispatch."""
     op: int | None = None
     """Id of the innermost host row that was open."""
     num_bytes: int = 0
@@ -108,6 +114,12 @@ class Launch:
     collective: CollectiveInfo | None = None
     signature: int | None = None
     """Row in the device's table of signatures."""
+
+    @property
+    def call_ns(self) -> tuple[int, int]:
+        """Begin and end of the runtime's call."""
+        start = self.host_start_ns if self.call_start_ns is None else self.call_start_ns
+        return start, self.host_end_ns
 
 
 @dataclass(frozen=True)

@@ -58,6 +58,8 @@ RUNTIME_CALLS = {
 """The host call that enqueues each kind of work, by the runtime's own names where it has one."""
 DRIVER_CALL = "kmgr_exec_core"
 """The dispatch of an execution to its core: a point in time at the end of the runtime's call."""
+COMPILER = "neuronx-cc"
+"""The compilation of a program that is not in the cache, before its first launch."""
 COPY_KINDS = {
     LaunchKind.COPY_H2D: ("HtoD", "Pageable", "Device"),
     LaunchKind.COPY_D2H: ("DtoH", "Device", "Pageable"),
@@ -219,15 +221,18 @@ def _launch_rows(launch: Launch, process: int) -> Iterator[str]:
     ids: dict[str, object] = {"correlation": launch.correlation}
     linked: dict[str, object] = {} if launch.op is None else {"External id": launch.op}
     span = (launch.device_start_ns, launch.device_end_ns)
+    call = launch.call_ns
+    if launch.compile_ns:
+        compiled = (call[0] - launch.compile_ns, call[0])
+        yield rows.complete("privateuse1_runtime", COMPILER, host, *compiled, linked)
     yield rows.complete(
         "privateuse1_runtime",
         RUNTIME_CALLS[launch.kind],
         host,
-        launch.host_start_ns,
-        launch.host_end_ns,
+        *call,
         {**ids, **linked, **_runtime_args(launch)},
     )
-    yield rows.flow("s", launch.correlation, host, launch.host_start_ns)
+    yield rows.flow("s", launch.correlation, host, call[0])
     if launch.kind not in COPY_KINDS:
         at = launch.host_end_ns
         yield rows.complete("privateuse1_driver", DRIVER_CALL, host, at, at, _driver_args(launch))
@@ -251,8 +256,6 @@ def work_name(launch: Launch) -> str:
 
 def _runtime_args(launch: Launch) -> dict[str, object]:
     args: dict[str, object] = {"nrt_sequence_id": str(launch.sequence_id)}
-    if launch.compile_ns:
-        args["compile_ns"] = launch.compile_ns
     if launch.on_cpu:
         args["cpu_fallback"] = True
     return args
