@@ -69,6 +69,16 @@ class CollectiveModel:
         share = log2(spec.num_ranks / below) / log2(above / below)
         return low + (high - low) * share
 
+    def time_ns(self, spec: CollectiveSpec, regime: str = "in_graph") -> float:
+        """By regime: ``in_graph``, ``old_runtime`` or ``between_nodes``."""
+        size = spec.num_bytes * ALL_REDUCE_SHARE[spec.kind]
+        if regime == "between_nodes":
+            return self._between_nodes(size)
+        if regime == "old_runtime":
+            get = self.numbers.get
+            return get("old_runtime", "latency_ns") + size / get("old_runtime", "bytes_per_ns")
+        return self.in_graph_ns(spec)
+
     def barrier_ns(self, num_ranks: int, *, hardware: bool = False) -> float:
         """What an execution of a graph with a collective pays before it starts."""
         chips = num_ranks * self.instance.lnc / self.instance.core.cores_per_chip

@@ -2,8 +2,8 @@
 
 Descriptors that were prepared in a ring take the longer of a floor and their bytes at the engine's
 rate, which is the published curve of efficiency by size (0.43 of the peak at 1 KiB a partition,
-0.97 at 4 KiB). Where hardware makes them, a queue spends time on every transfer instruction instead, and
-the engines only a little on each descriptor. Trigger and completion are latencies: they delay what
+0.97 at 4 KiB). Where hardware makes them, transfers are issued one after another at a
+fixed interval, and the engines spend only a little on each descriptor. Trigger and completion are latencies: they delay what
 waits for the transfer, and other transfers overlap them.
 """
 
@@ -23,7 +23,7 @@ class DmaTime:
     """What one transfer takes."""
 
     issue_ns: float
-    """Of its queue."""
+    """To issue it; transfers are issued one after another, whatever the queue."""
     busy_ns: float
     """Share of the engines' time, all of them together."""
     data_ns: float
@@ -58,10 +58,13 @@ class DmaModel:
         engines = min(transfer.engines, figures.engines)
         busy = max(descriptors * each / figures.engines, self._bandwidth_ns(transfer))
         rounds = -(-descriptors // engines)
-        issue = figures.issue_ns + figures.issue_descriptor_ns * min(descriptors, 128)
+        return DmaTime(self._issue_ns(transfer, descriptors), busy, max(rounds * each, busy))
+
+    def _issue_ns(self, transfer: DmaTransfer, descriptors: int) -> float:
         if transfer.ring or transfer.software:
-            issue = 0.0
-        return DmaTime(issue, busy, max(rounds * each, busy))
+            return 0.0
+        figures = self.figures
+        return figures.issue_ns + figures.issue_descriptor_ns * min(descriptors, 128)
 
     def _bandwidth_ns(self, transfer: DmaTransfer) -> float:
         if not transfer.hbm:

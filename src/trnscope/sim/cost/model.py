@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from trnscope.hardware.neuroncore import Instance, load_instance
 from trnscope.sim.cost.collectives import CollectiveModel
+from trnscope.sim.cost.graph import lower_graph
 from trnscope.sim.cost.host import Runtime, load_runtime
 from trnscope.sim.cost.lowering import registry
 from trnscope.sim.cost.lowering.work import Lowered, size_bytes
@@ -114,14 +115,7 @@ class CostModel:
         """The instructions and transfers of one physical core."""
         if isinstance(what, OpSignature):
             return self._program(what.name, registry.lower(what))
-        builder = TileBuilder(self.core, self.instance.lnc)
-        notes: list[str] = []
-        for node in what.nodes:
-            lowered = registry.lower(node.op)
-            notes += lowered.notes
-            for stage in lowered.stages:
-                builder.add(stage)
-        return builder.program(what.name, tuple(dict.fromkeys(notes)))
+        return lower_graph(what, self.core, self.instance.lnc)
 
     def schedule(self, program: Program, max_executions: int = 4096) -> Schedule:
         """When each instruction runs; the first ``max_executions`` are listed."""

@@ -9,7 +9,7 @@ iteration.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from trnscope.hardware.neuroncore import NeuronCore
@@ -20,8 +20,6 @@ from trnscope.sim.cost.program import DmaTransfer, Instruction, Loop, Program
 ENGINES = ("tensor", "vector", "scalar", "gpsimd", "sync", "dma")
 DMA = ENGINES.index("dma")
 MAX_GAPS = 6
-MAX_QUEUES = 8
-"""DMA queues of a program that issue by themselves; more share these."""
 MAX_PERIOD = 4
 MAX_FOLLOWED = 20
 """Iterations of a loop that are followed before it is advanced by its average."""
@@ -74,7 +72,6 @@ class _Leaf:
     result_ns: float
     reads: tuple[int, ...]
     writes: tuple[int, ...]
-    queue: int = 0
     issue_ns: float = 0.0
     accumulate: bool = False
 
@@ -83,6 +80,53 @@ class _Leaf:
 class _LoopNode:
     body: tuple[_Leaf | _LoopNode, ...]
     count: int
+    tiles: tuple[int, ...]
+    """Tiles that its body touches."""
+    warm_up: int
+    """Iterations before its buffers are all in use."""
+
+
+class _Server:
+    """A shared resource that fills idle gaps: the DMA engines, or what issues transfers."""
+
+    __slots__ = ("free", "gaps")
+
+    def __init__(self) -> None:
+        self.free = 0.0
+        self.gaps: list[tuple[float, float]] = []
+
+    def claim(self, ready: float, needed: float) -> tuple[float, float]:
+        """From when to when it works on something that is ready; idle gaps are used first."""
+        start, end = -1.0, ready
+        kept: list[tuple[float, float]] = []
+        for begin, finish in self.gaps:
+            first = max(begin, ready)
+            taken = min(needed, finish - first)
+            if taken <= 0:
+                kept.append((begin, finish))
+                continue
+            start = first if start < 0 else start
+            end = first + taken
+            needed -= taken
+            kept += [(a, b) for a, b in ((begin, first), (end, finish)) if b > a]
+        self.gaps = kept
+        if needed > 0 or start < 0:
+            first = max(self.free, ready)
+            if first > self.free:
+                self.gaps.append((self.free, first))
+            start = first if start < 0 else start
+            end = self.free = first + needed
+        del self.gaps[:-MAX_GAPS]
+        return start, end
+
+    def clocks(self) -> list[float]:
+        """Every clock, for the search for a steady state."""
+        return [self.free, *(time for gap in self.gaps for time in gap)]
+
+    def set_clocks(self, moved: Iterator[float]) -> None:
+        """The clocks in the same order."""
+        self.free = next(moved)
+        self.gaps = [(next(moved), next(moved)) for _ in self.gaps]
 
 
 class _Slots:
@@ -106,12 +150,12 @@ class Scheduler:
         self.engine_model = EngineModel(core)
         self.dma_model = DmaModel(core)
         self.throttle = throttle
-        self.queues: dict[str, int] = {}
+        self.buffers: list[int] = []
 
     def run(self, program: Program, max_executions: int = 0) -> Schedule:
         """The schedule, with up to ``max_executions`` single executions listed."""
         names = {tile.name: number for number, tile in enumerate(program.tiles)}
-        self.queues.clear()
+        self.buffers = [tile.buffers for tile in program.tiles]
         nodes = self._nodes(program.steps, names)
         machine = _Machine(self.core, program, self.throttle, max_executions)
         machine.follow(nodes)
@@ -121,11 +165,15 @@ class Scheduler:
         self, steps: Sequence[Instruction | DmaTransfer | Loop], names: dict[str, int]
     ) -> tuple[_Leaf | _LoopNode, ...]:
         return tuple(
-            _LoopNode(self._nodes(step.body, names), step.count)
-            if isinstance(step, Loop)
-            else self._leaf(step, names)
+            self._loop(step, names) if isinstance(step, Loop) else self._leaf(step, names)
             for step in steps
         )
+
+    def _loop(self, step: Loop, names: dict[str, int]) -> _LoopNode:
+        body = self._nodes(step.body, names)
+        buffers = [self.buffers[n] for node in body for n in _written(node)]
+        touched = tuple(sorted({n for node in body for n in _touched(node)}))
+        return _LoopNode(body, step.count, touched, max(buffers, default=0))
 
     def _leaf(self, step: Instruction | DmaTransfer, names: dict[str, int]) -> _Leaf:
         reads = tuple(names[name] for name in step.reads)
@@ -133,10 +181,8 @@ class Scheduler:
         if isinstance(step, DmaTransfer):
             dma = self.dma_model.time(step)
             extra = dma.busy_ns * (step.repeat - 1)
-            queue = self.queues.setdefault(step.queue, len(self.queues))
-            issue = dma.issue_ns * step.repeat
             busy, data = dma.busy_ns + extra, dma.data_ns + extra
-            return _Leaf(step, DMA, busy, data, reads, writes, queue, issue)
+            return _Leaf(step, DMA, busy, data, reads, writes, dma.issue_ns * step.repeat)
         time = self.engine_model.time(step)
         extra = time.busy_ns * (step.repeat - 1)
         engine = ENGINES.index(step.engine)
@@ -158,14 +204,16 @@ class _Machine:
         self.busy = [0.0] * len(ENGINES)
         self.active_until = [0.0] * len(ENGINES)
         self.end = 0.0
-        self.gaps: list[tuple[float, float]] = []
-        self.queue_free = [0.0] * MAX_QUEUES
+        self.issuing = 0.0
+        self.data = _Server()
+        self.issue = _Server()
         self.tiles = [_Slots(tile.buffers) for tile in program.tiles]
         self.executions: list[Execution] = []
         self.cut = max_executions == 0
         self.pe_load = 1.0
 
     def schedule(self) -> Schedule:
+        self.busy[DMA] = max(self.busy[DMA], self.issuing)
         busy = {name: round(ns) for name, ns in zip(ENGINES, self.busy, strict=True) if ns}
         executions = tuple(self.executions)
         memory = memory_use(self.program, executions)
@@ -186,14 +234,14 @@ class _Machine:
         while done < loop.count:
             self.follow(loop.body)
             done += 1
-            if self.room > 0 or loop.count <= 3:
-                continue
-            history.append(self._clocks())
             left = loop.count - done
-            period = _period(history, len(history) >= MAX_FOLLOWED)
+            if self.room > 0 or left < 1 or done < loop.warm_up - MAX_PERIOD:
+                continue
+            history.append(self._clocks(loop))
+            period = _period(history, len(history) >= MAX_FOLLOWED) if done > loop.warm_up else 0
             if period and left >= period:
                 times = left // period
-                self._advance(history[-1], history[-1 - period], times)
+                self._advance(loop, history[-1], history[-1 - period], times)
                 self.cut = True
                 done += times * period
                 history.clear()
@@ -226,34 +274,15 @@ class _Machine:
 
     def _transfer(self, leaf: _Leaf) -> None:
         dma = self.core.dma
-        ready = self._after_tiles(leaf, 0.0, dma.engine_to_trigger_ns)
-        queue = leaf.queue % MAX_QUEUES
-        issued = max(ready, self.queue_free[queue])
-        self.queue_free[queue] = issued + leaf.issue_ns
-        ready = max(issued, dma.trigger_ns)
-        start = self._claim(ready, leaf.busy_ns)
-        end = max(start + leaf.result_ns, self.free[DMA] if leaf.busy_ns == 0 else 0.0)
+        ready = max(self._after_tiles(leaf, 0.0, dma.engine_to_trigger_ns), dma.trigger_ns)
+        issued, end = self.issue.claim(ready, leaf.issue_ns) if leaf.issue_ns else (ready, ready)
+        start, moved = self.data.claim(issued, leaf.busy_ns)
+        done = max(end, moved, start + leaf.result_ns) + dma.completion_ns
         self.busy[DMA] += leaf.busy_ns
-        done = end + dma.completion_ns
+        self.issuing += leaf.issue_ns
         self.end = max(self.end, done)
         self._write(leaf, done + dma.done_to_engine_ns, DMA)
         self._note(leaf, start, leaf.result_ns)
-
-    def _claim(self, ready: float, needed: float) -> float:
-        """Time on the DMA engines: the first idle gap that is long enough, or the end."""
-        for number, (begin, finish) in enumerate(self.gaps):
-            start = max(begin, ready)
-            if finish - start >= needed:
-                left = [(begin, start)] if start > begin else []
-                right = [(start + needed, finish)] if finish > start + needed else []
-                self.gaps[number : number + 1] = left + right
-                return start
-        start = max(self.free[DMA], ready)
-        if start > self.free[DMA]:
-            self.gaps.append((self.free[DMA], start))
-            del self.gaps[:-MAX_GAPS]
-        self.free[DMA] = start + needed
-        return start
 
     def _after_tiles(self, leaf: _Leaf, start: float, delay: float) -> float:
         """The earliest start by what is read and what is overwritten."""
@@ -308,31 +337,43 @@ class _Machine:
             )
         )
 
-    def _clocks(self) -> list[float]:
+    def _clocks(self, loop: _LoopNode) -> list[float]:
         """Every clock in an order that does not depend on which buffer is current."""
-        clocks = [*self.free, *self.busy, *self.active_until, *self.queue_free, self.end]
-        for tile in self.tiles:
+        clocks = [*self.free, *self.busy, *self.active_until, self.end, self.issuing]
+        clocks += self.data.clocks() + self.issue.clocks()
+        for number in loop.tiles:
+            tile = self.tiles[number]
             turn = tile.current + 1
             clocks += tile.ready[turn:] + tile.ready[:turn]
             clocks += tile.released[turn:] + tile.released[:turn]
-        for begin, finish in self.gaps:
-            clocks.append(begin)
-            clocks.append(finish)
         return clocks
 
-    def _advance(self, now: list[float], before: list[float], times: int) -> None:
+    def _advance(self, loop: _LoopNode, now: list[float], before: list[float], times: int) -> None:
         """Move every clock on by ``times`` periods."""
         moved = iter([a + (a - b) * times for a, b in zip(now, before, strict=True)])
-        for clocks in (self.free, self.busy, self.active_until, self.queue_free):
+        for clocks in (self.free, self.busy, self.active_until):
             clocks[:] = [next(moved) for _ in clocks]
         self.end = next(moved)
-        for tile in self.tiles:
+        self.issuing = next(moved)
+        self.data.set_clocks(moved)
+        self.issue.set_clocks(moved)
+        for number in loop.tiles:
+            tile = self.tiles[number]
             turn = tile.current + 1
             for clocks in (tile.ready, tile.released):
                 rotated = [next(moved) for _ in clocks]
                 split = len(clocks) - turn
                 clocks[:] = rotated[split:] + rotated[:split]
-        self.gaps = [(next(moved), next(moved)) for _ in self.gaps]
+
+
+def _touched(node: _Leaf | _LoopNode) -> tuple[int, ...]:
+    return node.reads + node.writes if isinstance(node, _Leaf) else node.tiles
+
+
+def _written(node: _Leaf | _LoopNode) -> tuple[int, ...]:
+    if isinstance(node, _Leaf):
+        return node.writes
+    return tuple(number for part in node.body for number in _written(part))
 
 
 def _period(history: list[list[float]], last_try: bool) -> int:

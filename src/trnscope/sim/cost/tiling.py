@@ -7,7 +7,7 @@ or of the heads) and executes the same program.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trnscope.hardware.neuroncore import NeuronCore
 from trnscope.sim.cost.lowering.work import (
@@ -21,6 +21,7 @@ from trnscope.sim.cost.lowering.work import (
 )
 from trnscope.sim.cost.program import (
     DmaTransfer,
+    Engine,
     Instruction,
     Loop,
     Program,
@@ -124,7 +125,7 @@ class TileBuilder:
     ) -> tuple[str, ...]:
         """Each pass reads what the one before it wrote; the first reads every input."""
         current = (*inputs, *self.resident_in)
-        for number, work in enumerate(passes):
+        for number, work in enumerate(balanced(passes)):
             n = _parts(work.elements, self.shards * partitions * count)
             out = self.tile(work.opcode.lower(), n * item_bytes(work.dtype))
             writes = (out, *self.resident_out) if number == len(passes) - 1 else (out,)
@@ -295,6 +296,29 @@ class TileBuilder:
         return Loop(tuple(body), blocks)
 
 
+MOVABLE = ("TENSOR_SCALAR", "TENSOR_COPY", "CAST", "MEMSET")
+"""Passes that the Scalar engine does as well as the Vector engine."""
+
+
+def balanced(passes: Sequence[Pass]) -> list[Pass]:
+    """Movable passes go to the engine of the two that has less to do."""
+    load = {"vector": 0, "scalar": 0}
+    for work in passes:
+        if work.opcode not in MOVABLE and work.engine in load:
+            load[work.engine] += work.elements * (2 if work.opcode == "TENSOR_TENSOR" else 1)
+    found = []
+    for work in passes:
+        if work.opcode in MOVABLE and work.engine in load:
+            engine: Engine = (
+                "scalar" if load["scalar"] + work.elements < load["vector"] else "vector"
+            )
+            load[engine] += work.elements
+            opcode = "ACTIVATE" if engine == "scalar" else work.opcode
+            work = replace(work, engine=engine, opcode=opcode)
+        found.append(work)
+    return found
+
+
 def instruction(
     work: Pass, elements: int, partitions: int, reads: tuple[str, ...], writes: tuple[str, ...]
 ) -> Instruction:
@@ -370,7 +394,7 @@ class MatmulTiling:
     ) -> tuple[list[Step], tuple[str, ...]]:
         """Loads one part of an operand and turns it where it lies the other way round."""
         if access is None:
-            return [], self.builder.resident_in
+            return self._resident(columns, turn)
         elements = self.depth * PARTITIONS if self.chunks == 1 else self.stage.k
         rows = min(self.stage.k, elements)
         size = max(1, rows * columns * self.width)
@@ -383,6 +407,14 @@ class MatmulTiling:
         if not turn:
             return [load], (tile,)
         return [load, *self._turn(tile, size)], (self.builder.tiles[-1].name,)
+
+    def _resident(self, columns: int, turn: bool) -> tuple[list[Step], tuple[str, ...]]:
+        """An operand that is on the chip already."""
+        tiles = self.builder.resident_in
+        if not turn or not tiles:
+            return [], tiles
+        size = max(1, self.stage.k * columns * self.width)
+        return self._turn(tiles[0], size), (self.builder.tiles[-1].name, *tiles)
 
     def _turn(self, tile: str, size: int) -> list[Step]:
         """Transposes on the matrix engine, emptied from PSUM by the Scalar or Vector engine."""

@@ -1,0 +1,1 @@
+"""The cost model against published measurements: see ``benchmarks/sim_accuracy.py``."""

@@ -1,0 +1,86 @@
+"""The page of docs that shows how far the model is from published measurements."""
+
+from __future__ import annotations
+
+from benchmarks.accuracy.compare import Compared, Comparison
+from benchmarks.accuracy.summary import GOALS, bounds, errors, num_rows, reasons, worst
+
+INTRO = """# How accurate the simulated times are
+
+Every simulated time comes from the open model of the NeuronCore in `trnscope.sim.cost`: nothing here
+was measured by us. This page compares the model with measurements that others published, row by row.
+It is written by `python -m benchmarks.sim_accuracy`, from a table of measurements
+(`neuroncore_measured.csv`) and from `benchmarks/sim_workloads.toml`, which says what each row ran.
+
+A row counts as *held out* when no constant of the model was fitted on it. The fitted constants stand
+in the data files under `src/trnscope/hardware/data`, each with the rows that decided it; no constant
+is set for a single workload. The error of a row is predicted / measured - 1; MAE is the mean of its
+absolute values, bias the mean with its sign.
+"""
+
+
+def page(comparison: Comparison, version: str) -> str:
+    """The whole page."""
+    parts = [INTRO, f"Model version {version}.\n", _blocks(comparison), _worst(comparison)]
+    parts += [_left_out(comparison)]
+    parts += [_table(comparison, name) for name in comparison.blocks()]
+    return "\n".join(parts)
+
+
+def _percent(value: float | None) -> str:
+    return "" if value is None else f"{value:.1%}"
+
+
+def _blocks(comparison: Comparison) -> str:
+    lines = [
+        "| Block | Rows | MAE | Median | Bias | MAE of held-out rows | Goal | Met |",
+        "|---|---:|---:|---:|---:|---:|---:|---|",
+    ]
+    for block in errors(comparison):
+        held = "" if block.held_out is None else f"{block.held_out:.1%} of {block.num_held_out}"
+        met = "" if block.goal is None else ("yes" if block.mean_absolute <= block.goal else "no")
+        lines.append(
+            f"| {block.name} | {block.num_rows} | {block.mean_absolute:.1%} |"
+            f" {block.median_absolute:.1%} | {block.bias:+.1%} | {held} | {_percent(block.goal)} |"
+            f" {met} |"
+        )
+    good, total = bounds(comparison)
+    bound = f"\nOf {total} published upper bounds, {good} hold and are not below a quarter.\n"
+    return "\n".join(lines) + "\n" + (bound if total else "")
+
+
+def _row(row: Compared) -> str:
+    number = "" if row.row_id is None else str(row.row_id)
+    fitted = "fitted" if row.fitted else ""
+    return (
+        f"| {number} | {row.name} | {row.metric} | {row.measured:.4g} | {row.predicted:.4g} |"
+        f" {row.unit} | {row.error:+.1%} | {fitted} |"
+    )
+
+
+HEAD = "| Row | Workload | Metric | Measured | Simulated | Unit | Error | |\n|---:|---|---|---:|---:|---|---:|---|"
+
+
+def _worst(comparison: Comparison) -> str:
+    rows = "\n".join(_row(row) for row in worst(comparison))
+    return f"## The worst rows\n\nOf the blocks with a goal.\n\n{HEAD}\n{rows}\n"
+
+
+def _left_out(comparison: Comparison) -> str:
+    lines = [
+        "## What is not compared",
+        "",
+        f"{num_rows(comparison)} rows are compared and {len(comparison.left_out)} left out:",
+        "",
+        "| Rows | Why |",
+        "|---:|---|",
+    ]
+    lines += [f"| {count} | {reason} |" for reason, count in reasons(comparison)]
+    return "\n".join(lines) + "\n"
+
+
+def _table(comparison: Comparison, name: str) -> str:
+    rows = "\n".join(_row(row) for row in comparison.block(name))
+    title = name[0].upper() + name[1:]
+    goal = f" Goal: {GOALS[name]:.0%}." if name in GOALS else ""
+    return f"## {title}\n\nEvery row of this block.{goal}\n\n{HEAD}\n{rows}\n"

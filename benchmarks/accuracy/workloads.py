@@ -1,0 +1,91 @@
+"""Workload files: which rows of a table of measurements are what work, in which mode."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks.accuracy import op_lists, tile_programs
+from benchmarks.accuracy.expressions import Sizes, evaluate, whole
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One entry of a file."""
+
+    name: str
+    block: str
+    mode: str
+    """``program``, ``eager``, ``compiled``, ``op``, ``collective``, ``copy`` or ``runtime``."""
+    instance: str
+    lnc: int | None
+    ids: tuple[int, ...]
+    match: Mapping[str, str]
+    """Columns of a measured row and what they must equal, where no ids are given."""
+    fitted: bool
+    """A constant was fitted on these rows."""
+    sizes: Sizes
+    raw: Mapping[str, Any]
+    lists: Mapping[str, str] = field(default_factory=dict)
+
+    def program(self) -> tile_programs.Program:
+        """The tile program."""
+        steps, tiles = self.raw["steps"], self.raw.get("tiles", [])
+        return tile_programs.program(self.name, tiles, steps, self.sizes)
+
+    def sections(self, key: str = "sections") -> tuple[op_lists.Section, ...]:
+        """The ops, in sections that are repeated; ``after``: eager ones that follow a graph."""
+        dtype = str(self.raw.get("dtype", "bfloat16"))
+        return tuple(
+            op_lists.Section(
+                op_lists.parse(self.lists.get(part["ops"], part["ops"]), self.sizes, dtype),
+                whole(part.get("repeat", 1), self.sizes),
+                str(part.get("carry", "")),
+            )
+            for part in self.raw.get(key, ())
+        )
+
+    def number(self, key: str, default: float = 0.0) -> float:
+        """A number or expression of the entry."""
+        return evaluate(self.raw.get(key, default), self.sizes)
+
+
+def load(path: Path) -> list[Workload]:
+    """Every workload of a file, one for each case of it."""
+    with path.open("rb") as file:
+        tables = tomllib.load(file)
+    lists = tables.get("ops", {})
+    programs = tables.get("program", {})
+    found = []
+    for entry in tables.get("workload", []):
+        base = {**programs.get(entry.get("program", ""), {}), **entry}
+        for case in entry.get("case", [{}]):
+            found.append(_workload({**base, **case}, lists))
+    return found
+
+
+def _workload(entry: Mapping[str, Any], lists: Mapping[str, str]) -> Workload:
+    sizes: dict[str, float] = {}
+    for key, text in {**entry.get("sizes", {}), **entry.get("vary", {})}.items():
+        sizes[key] = evaluate(text, sizes)
+    return Workload(
+        entry["name"],
+        entry["block"],
+        entry["mode"],
+        entry["instance"],
+        entry.get("lnc"),
+        tuple(entry.get("ids", ())),
+        entry.get("match", {}),
+        bool(entry.get("fitted", False)),
+        sizes,
+        entry,
+        lists,
+    )

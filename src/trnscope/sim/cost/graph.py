@@ -1,0 +1,247 @@
+"""A compiled graph as one program: chains are fused and values stay on the chip where they fit.
+
+Element-wise ops and reductions that feed one another share their tiles: one load, a chain of passes,
+one store. A matrix product takes the element-wise ops that follow it on its way out of PSUM. A value
+that a later group reads stays in SBUF if there is room for it until its last use; otherwise it is
+stored to HBM and loaded again (a spill). Views cost nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from trnscope.hardware.neuroncore import NeuronCore
+from trnscope.sim.cost.lowering import registry
+from trnscope.sim.cost.lowering.work import (
+    Access,
+    MatmulStage,
+    MoveStage,
+    Pass,
+    RowStage,
+    Stage,
+    numel,
+)
+from trnscope.sim.cost.program import Program, item_bytes
+from trnscope.sim.cost.tiling import PARTITIONS, TileBuilder
+from trnscope.sim.signature import GraphNode, GraphSpec
+
+RESIDENT_SHARE = 0.5
+"""Share of SBUF for values that wait for a later group."""
+MAX_FUSED_PASSES = 24
+"""Passes of one group: longer chains are cut, as their tiles would not fit."""
+
+
+@dataclass
+class _Group:
+    """Stages that share their tiles."""
+
+    stage: Stage
+    reads: dict[int, Access] = field(default_factory=dict)
+    """Values from outside, by number."""
+    makes: dict[int, Access] = field(default_factory=dict)
+    elements: int = 0
+    num_passes: int = 0
+
+
+def lower_graph(graph: GraphSpec, core: NeuronCore, shards: int) -> Program:
+    """The program of one physical core."""
+    groups, notes, aliases = _groups(graph)
+    emitter = _Emitter(core, shards, groups, {aliases.get(v, v) for v in graph.outputs})
+    for number, group in enumerate(groups):
+        emitter.emit(number, group)
+    return emitter.builder.program(graph.name, notes)
+
+
+# Grouping
+
+
+def _groups(graph: GraphSpec) -> tuple[list[_Group], tuple[str, ...], dict[int, int]]:
+    groups: list[_Group] = []
+    notes: dict[str, None] = {}
+    aliases: dict[int, int] = {}
+    for node in graph.nodes:
+        lowered = registry.lower(node.op)
+        notes.update(dict.fromkeys(lowered.notes))
+        inputs = tuple(None if v is None else aliases.get(v, v) for v in node.inputs)
+        if not lowered.stages:
+            source = next((v for v in inputs if v is not None), None)
+            if source is not None:
+                aliases.update(dict.fromkeys(node.outputs, source))
+            continue
+        for stage in lowered.stages:
+            new = _group(node, inputs, _on_chip(node, stage))
+            if not (groups and _join(groups[-1], new)):
+                groups.append(new)
+    return groups, tuple(notes), aliases
+
+
+def _on_chip(node: GraphNode, stage: Stage) -> Stage:
+    """In a graph, data that is only moved is a copy between tiles."""
+    if not isinstance(stage, MoveStage) or any(a.indirect for a in (*stage.loads, *stage.stores)):
+        return stage
+    out = node.op.outputs[0]
+    copied = Pass("TENSOR_COPY", "vector", numel(out), out.dtype)
+    return RowStage(numel(out), out.dtype, (copied,), stage.loads, stage.stores)
+
+
+def _group(node: GraphNode, inputs: Sequence[int | None], stage: Stage) -> _Group:
+    group = _Group(stage)
+    for access in _loads(stage):
+        value = inputs[access.value] if 0 <= access.value < len(inputs) else None
+        if value is not None:
+            group.reads.setdefault(value, access)
+    for access in _stores(stage):
+        if 0 <= access.value < len(node.outputs):
+            group.makes[node.outputs[access.value]] = access
+    if isinstance(stage, RowStage):
+        group.elements = stage.elements
+        group.num_passes = len(stage.passes)
+    elif isinstance(stage, MatmulStage):
+        group.elements = stage.batch * stage.m * stage.n
+        group.num_passes = len(stage.epilogue)
+    return group
+
+
+def _loads(stage: Stage) -> Iterable[Access]:
+    found: list[Access] = list(stage.loads)
+    if isinstance(stage, MatmulStage):
+        found += [access for access in (stage.lhs, stage.rhs) if access is not None]
+    return found
+
+
+def _stores(stage: Stage) -> Iterable[Access]:
+    if isinstance(stage, MatmulStage):
+        return [access for access in (stage.out, *stage.stores) if access is not None]
+    return stage.stores
+
+
+def _join(group: _Group, new: _Group) -> bool:
+    """Adds element-wise work to a group that feeds it; false where it cannot be."""
+    if not isinstance(new.stage, RowStage) or not _fits(group, new):
+        return False
+    if isinstance(group.stage, RowStage):
+        group.elements = max(group.elements, new.elements)
+        group.stage = replace(
+            group.stage,
+            elements=group.elements,
+            dtype=max(group.stage.dtype, new.stage.dtype, key=item_bytes),
+            passes=group.stage.passes + new.stage.passes,
+        )
+    elif isinstance(group.stage, MatmulStage):
+        group.stage = replace(group.stage, epilogue=group.stage.epilogue + new.stage.passes)
+    for value, access in new.reads.items():
+        if value not in group.makes:
+            group.reads.setdefault(value, access)
+    group.makes.update(new.makes)
+    group.num_passes += new.num_passes
+    return True
+
+
+def _fits(group: _Group, new: _Group) -> bool:
+    """The new work reads what the group makes and runs over the same elements."""
+    if group.num_passes + new.num_passes > MAX_FUSED_PASSES:
+        return False
+    if not any(value in group.makes for value in new.reads):
+        return False
+    if isinstance(group.stage, RowStage):
+        small, large = sorted((group.elements, new.elements))
+        return small > 0 and large % small == 0
+    return isinstance(group.stage, MatmulStage) and new.elements == group.elements
+
+
+def merged(passes: tuple[Pass, ...]) -> tuple[Pass, ...]:
+    """Passes that one instruction can do together, as the instruction set allows.
+
+    Every engine converts types as it writes, so a cast beside another pass is free; TENSOR_SCALAR
+    applies two operations; ACTIVATE scales and shifts its input; SCALAR_TENSOR_TENSOR applies a
+    scalar before a tensor.
+    """
+    found: list[Pass] = []
+    for number, work in enumerate(passes):
+        after = passes[number + 1] if number + 1 < len(passes) else None
+        if work.opcode == "CAST" and len(passes) > 1:
+            continue
+        if work.opcode == "TENSOR_SCALAR" and after is not None and _absorbs(work, after):
+            continue
+        found.append(work)
+    return tuple(found) or passes[:1]
+
+
+def _absorbs(work: Pass, after: Pass) -> bool:
+    takers = ("ACTIVATE", "ACTIVATE_REDUCE", "TENSOR_TENSOR", "TENSOR_SCALAR")
+    return after.opcode in takers and after.elements == work.elements
+
+
+# Emission
+
+
+class _Emitter:
+    """Decides what stays on the chip and appends the groups' tiles and steps."""
+
+    def __init__(
+        self, core: NeuronCore, shards: int, groups: Sequence[_Group], outputs: set[int]
+    ) -> None:
+        self.builder = TileBuilder(core, shards)
+        self.outputs = outputs
+        self.room = int(core.sbuf_bytes_per_partition * RESIDENT_SHARE)
+        self.resident: dict[int, tuple[str, int]] = {}
+        self.last_use: dict[int, int] = {}
+        for number, group in enumerate(groups):
+            for value in group.reads:
+                self.last_use[value] = number
+
+    def emit(self, number: int, group: _Group) -> None:
+        """Appends one group."""
+        self.builder.resident_in = tuple(
+            self.resident[value][0] for value in group.reads if value in self.resident
+        )
+        kept = [value for value in group.makes if self._keep(number, value, group.makes[value])]
+        self.builder.resident_out = tuple(self.resident[value][0] for value in kept)
+        self.builder.add(self._bound(number, group, set(kept)))
+        self.builder.resident_in = self.builder.resident_out = ()
+        for value in [v for v in self.resident if self.last_use.get(v, -1) <= number]:
+            self.room += self.resident.pop(value)[1]
+
+    def _keep(self, number: int, value: int, access: Access) -> bool:
+        """Gives the value a place in SBUF if a later group reads it and there is room."""
+        if self.last_use.get(value, -1) <= number:
+            return False
+        size = -(-access.num_bytes // (self.builder.shards * PARTITIONS))
+        if size > self.room:
+            return False
+        self.room -= size
+        self.resident[value] = (self.builder.tile("value", size, buffers=1), size)
+        return True
+
+    def _bound(self, number: int, group: _Group, kept: set[int]) -> Stage:
+        """The stage with only those loads and stores that go to HBM."""
+        loads = {v: a for v, a in group.reads.items() if v not in self.resident or v in kept}
+        stores = [
+            access
+            for value, access in group.makes.items()
+            if value in self.outputs
+            or (value not in kept and self.last_use.get(value, -1) > number)
+        ]
+        stage = group.stage
+        if isinstance(stage, RowStage):
+            stage = replace(stage, passes=merged(stage.passes))
+        if isinstance(stage, MatmulStage):
+            stage = replace(stage, epilogue=merged(stage.epilogue))
+            return self._bound_matmul(stage, group, loads, stores)
+        return replace(stage, loads=tuple(loads.values()), stores=tuple(stores))
+
+    def _bound_matmul(
+        self, stage: MatmulStage, group: _Group, loads: dict[int, Access], stores: list[Access]
+    ) -> MatmulStage:
+        operands = (stage.lhs, stage.rhs)
+        from_hbm = list(loads.values())
+        others = tuple(a for a in from_hbm if a not in operands)
+        return replace(
+            stage,
+            lhs=stage.lhs if stage.lhs in from_hbm else None,
+            rhs=stage.rhs if stage.rhs in from_hbm else None,
+            out=stores[0] if stores else None,
+            stores=tuple(stores[1:]),
+            loads=others,
+        )
