@@ -115,7 +115,7 @@ class StepContext:
         """For each slice whether it starts in one of ``outer`` on its thread."""
         found = np.zeros(ids.size, np.bool_)
         track, start = self.trace.slices.track[ids], self.trace.slices.start_ns[ids]
-        for thread, time in self.time_by_thread(outer).items():
+        for thread, time in self._covered(outer).items():
             mine = track == thread
             found[mine] = _holds(time, start[mine])
         return found
@@ -159,16 +159,19 @@ class StepContext:
         """Their names."""
         return self.trace.strings.take(self.trace.slices.name[ids])
 
-    def time_by_thread(self, ids: U32) -> dict[int, Intervals]:
-        """The time that host slices cover, by thread."""
+    def _covered(self, ids: U32) -> dict[int, Intervals]:
         slices = self.trace.slices
         found = {}
         for thread in np.unique(slices.track[ids]).tolist():
             mine = ids[slices.track[ids] == thread]
             start = slices.start_ns[mine]
-            time = Intervals.union_of(start, start + slices.dur_ns[mine])
-            found[thread] = time.clip(self.window.start_ns, self.window.end_ns)
+            found[thread] = Intervals.union_of(start, start + slices.dur_ns[mine])
         return found
+
+    def time_by_thread(self, ids: U32) -> dict[int, Intervals]:
+        """The time of the window that host slices cover, by thread."""
+        bounds = (self.window.start_ns, self.window.end_ns)
+        return {track: time.clip(*bounds) for track, time in self._covered(ids).items()}
 
     def duration_ns(self, ids: U32) -> int:
         """Time that slices take per step, each instant of a thread or stream once."""

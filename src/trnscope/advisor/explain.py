@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from trnscope.advisor.context import StepContext
@@ -50,12 +50,17 @@ def explain(profile: Profile, *, step: int | None = None) -> Explanation:
     rank on which it weighs most. Raises :class:`UsageError` for a step that no trace holds.
     """
     contexts = _contexts(profile, step)
+    reasons = [reason for trace in profile.traces if (reason := missing_part(trace)) is not None]
+    if reasons:
+        rule = IncompleteCaptureRule()
+        faults = tuple(
+            _finding(at, context, rule, claim, None)
+            for at, context in contexts
+            for claim in rule.check(context)
+        )
+        return _abstained(reasons[0], faults)
     if not contexts:
         return _abstained("the trace holds no work of a host or a device", ())
-    for at, context in contexts:
-        reason = missing_part(context)
-        if reason is not None:
-            return _abstained(reason, tuple(_faults(context, at, IncompleteCaptureRule())))
     parts = [_Diagnosis(at, context).run() for at, context in contexts]
     findings = _over_ranks(profile, [part.findings for part in parts])
     told = {finding.code for finding in findings}
@@ -154,12 +159,6 @@ class _Diagnosis:
         self.findings.append(_finding(self.at, self.context, rule, claim, saved))
         if claim.likely is not None:
             self.claimed = self.claimed.plus(claim.likely)
-
-
-def _faults(context: StepContext, at: int, rule: Rule) -> Iterator[Finding]:
-    """The fault of a recording that carries no verdict."""
-    for claim in rule.check(context):
-        yield _finding(at, context, rule, claim, None)
 
 
 def _finding(

@@ -10,6 +10,7 @@ from trnscope.advisor.context import StepContext
 from trnscope.advisor.finding import Confidence
 from trnscope.advisor.rule import Claim, Rule
 from trnscope.analysis.launch import launch_calls, launches_without_work
+from trnscope.store.reader import Trace
 
 
 class IncompleteCaptureRule(Rule):
@@ -56,7 +57,7 @@ class IncompleteCaptureRule(Rule):
 
     def check(self, context: StepContext) -> Iterator[Claim]:
         """A fault of the recording where a part is missing."""
-        reason = missing_part(context)
+        reason = missing_part(context.trace)
         if reason is None:
             return
         yield Claim(
@@ -73,9 +74,8 @@ class IncompleteCaptureRule(Rule):
         )
 
 
-def missing_part(context: StepContext) -> str | None:
+def missing_part(trace: Trace) -> str | None:
     """What is missing; absent for a trace that carries a verdict."""
-    trace = context.trace
     if not trace.health.complete:
         warnings = trace.health.warnings
         return warnings[0].message if warnings else "parts of the file are missing"

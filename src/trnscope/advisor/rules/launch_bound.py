@@ -5,14 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+import numpy as np
+
 from trnscope.advisor.context import StepContext
 from trnscope.advisor.finding import Confidence
 from trnscope.advisor.removal import HostCut, Removal
 from trnscope.advisor.replay import Replay
 from trnscope.advisor.rule import Claim, Need, Rule
-from trnscope.advisor.rules.python_overhead import long_gaps
+from trnscope.advisor.rules.python_overhead import LEAST_GAP_NS, long_gaps
 from trnscope.advisor.words import percent
+from trnscope.model.intervals import Intervals
 
+_ANY = re.compile("")
 _LAUNCH = re.compile(r"Launch|nrt_execute|Enqueue")
 BUSY_ENOUGH = 0.8
 """A device that works more than this share of the time is not short of launches; VTune flags a
@@ -40,7 +44,7 @@ class LaunchBoundRule(Rule):
     How it is computed
     ------------------
     The replay runs the steps with half of the host's own time gone (low 30 %, high 85 %), without
-    what other rules explain, the data loader and stretches of Python of 0.5 ms or more. What the
+    what other rules explain, the data loader, and single stretches of 0.5 ms or more. What the
     device does then becomes the limit.
 
     When it is wrong
@@ -99,8 +103,8 @@ class LaunchBoundRule(Rule):
 
 
 def _launching(context: StepContext, replay: Replay) -> Removal:
-    """The host's own time, but for loading and for long stretches of Python."""
-    apart = long_gaps(context)
+    """The host's own time, but for loading and for long stretches of Python or of one op."""
+    apart = long_gaps(context).union(_long_ops(context))
     for time in context.time_by_thread(context.loading).values():
         apart = apart.union(time)
     own = replay.graph.own.items()
@@ -110,3 +114,13 @@ def _launching(context: StepContext, replay: Replay) -> Removal:
             for track, time in own
         )
     )
+
+
+def _long_ops(context: StepContext) -> Intervals:
+    """When ops or calls of the main thread compute or wait by themselves, too long for a launch."""
+    slices = context.trace.slices
+    ids = context.on_main(np.union1d(context.ops(), context.calls(_ANY)).astype(np.uint32))
+    dur = slices.dur_ns[ids]
+    ids = ids[(dur >= LEAST_GAP_NS) & (slices.self_ns[ids] == dur)]
+    start = slices.start_ns[ids]
+    return Intervals.union_of(start, start + slices.dur_ns[ids])

@@ -40,15 +40,16 @@ class OpSequence:
 
     ids: U32
     names: list[str]
-    tracks: list[int]
+    stretches: list[tuple[int, int]]
+    """Thread and step of each: nothing in a row reaches from one to another."""
 
     def part(self, first: int, last: int) -> U32:
         """Slice ids of the places ``first`` up to and with ``last``."""
         return self.ids[first : last + 1]
 
-    def same_thread(self, first: int, last: int) -> bool:
-        """Whether both places are on one thread."""
-        return self.tracks[first] == self.tracks[last]
+    def same_stretch(self, first: int, last: int) -> bool:
+        """Whether both places are on one thread and in one step."""
+        return self.stretches[first] == self.stretches[last]
 
 
 def forward_ops(context: StepContext) -> OpSequence:
@@ -62,4 +63,7 @@ def forward_ops(context: StepContext) -> OpSequence:
     works = np.array([name not in _NO_WORK for name in names], np.bool_)
     ids = ids[works]
     kept = [name for name, works_one in zip(names, works.tolist(), strict=True) if works_one]
-    return OpSequence(ids, kept, context.trace.slices.track[ids].tolist())
+    track, start = context.trace.slices.track[ids], context.trace.slices.start_ns[ids]
+    ends = np.array([step.end_ns for step in context.window.steps], np.int64)
+    step = np.searchsorted(ends, start, side="right")
+    return OpSequence(ids, kept, list(zip(track.tolist(), step.tolist(), strict=True)))

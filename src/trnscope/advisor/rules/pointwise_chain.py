@@ -17,6 +17,10 @@ from trnscope.store.tables import U32
 
 LEAST_OPS = 4
 """A chain of fewer ops gains little: a fused one still reads and writes once."""
+LEAST_KINDS = 3
+"""Different ops in a chain; the same one again and again is a loop over tensors. Ours."""
+MOST_COUNTED = 12
+"""A longer row is hardly one formula; its length counts no further. Ours."""
 
 
 class PointwiseChainRule(Rule):
@@ -34,7 +38,8 @@ class PointwiseChainRule(Rule):
     How it is computed
     ------------------
     A chain of n ops takes n passes; fused it takes about two. The replay runs the steps with
-    1 - 2/n of these ops and of their backward gone (low half of that, high 1 - 1/n).
+    1 - 2/n of these ops and of their backward gone (low half of that, high 1 - 1/n); n is the mean
+    length, and at most twelve.
 
     When it is wrong
     ----------------
@@ -90,20 +95,18 @@ class _Chains:
 
 def _chains(context: StepContext, ops: OpSequence) -> _Chains:
     taken = set(norm_ops(context).tolist())
-    found: list[U32] = []
-    first = 0
-    for at in range(len(ops.names) + 1):
-        belongs = (
-            at < len(ops.names)
-            and ops.names[at] in POINTWISE
-            and int(ops.ids[at]) not in taken
-            and ops.same_thread(first, at)
-        )
+    runs: list[list[int]] = [[]]
+    for at, name in enumerate(ops.names):
+        belongs = name in POINTWISE and int(ops.ids[at]) not in taken
+        if runs[-1] and not (belongs and ops.same_stretch(runs[-1][-1], at)):
+            runs.append([])
         if belongs:
-            continue
-        if at - first >= LEAST_OPS:
-            found.append(ops.ids[first:at])
-        first = at + 1 if at < len(ops.names) and ops.names[at] not in POINTWISE else at
-        first = at + 1 if at < len(ops.names) and int(ops.ids[at]) in taken else first
-    ids = np.concatenate([np.empty(0, np.uint32), *found]).astype(np.uint32)
-    return _Chains(np.sort(ids), ids.size / max(len(found), 1))
+            runs[-1].append(at)
+    found = [run for run in runs if _is_chain([ops.names[at] for at in run])]
+    ids = ops.ids[[at for run in found for at in run]] if found else ops.ids[:0]
+    return _Chains(np.sort(ids), min(ids.size / max(len(found), 1), MOST_COUNTED))
+
+
+def _is_chain(names: list[str]) -> bool:
+    """Whether ops in a row look like one formula: not one op again and again."""
+    return len(names) >= LEAST_OPS and len(set(names)) >= LEAST_KINDS

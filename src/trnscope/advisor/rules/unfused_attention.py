@@ -99,10 +99,10 @@ def _attention_ops(ops: OpSequence) -> U32:
 
 
 def _nearest(ops: OpSequence, at: int, direction: int) -> int | None:
-    """The nearest product before or after, on the same thread."""
+    """The nearest product before or after, in the same step."""
     for step in range(1, _REACH + 1):
         place = at + direction * step
-        if not 0 <= place < len(ops.names) or not ops.same_thread(at, place):
+        if not 0 <= place < len(ops.names) or not ops.same_stretch(at, place):
             return None
         if ops.names[place] in _PRODUCTS:
             return place

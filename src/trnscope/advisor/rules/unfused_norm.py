@@ -103,22 +103,31 @@ def norm_ops(context: StepContext) -> U32:
 
 
 def _looks_like_a_norm(ops: OpSequence, at: int) -> bool:
-    before = ops.names[max(0, at - _REACH_BACK) : at]
-    after = ops.names[at + 1 : at + 1 + _REACH_ON]
+    before = _names(ops, at, range(max(0, at - _REACH_BACK), at))
+    after = _names(ops, at, range(at + 1, min(len(ops.names), at + 1 + _REACH_ON)))
     scales = "aten::mul" in after or "aten::div" in after
     return scales and bool(_AVERAGES & set(before[-3:])) and bool(_SQUARES & set(before))
 
 
+def _names(ops: OpSequence, at: int, places: range) -> list[str]:
+    return [ops.names[place] for place in places if ops.same_stretch(place, at)]
+
+
 def _around(ops: OpSequence, at: int) -> U32:
-    first = last = at
+    last = at
     averages = [
         place
         for place in range(max(0, at - _REACH_BACK), at)
-        if ops.names[place] in _AVERAGES and ops.same_thread(place, at)
+        if ops.names[place] in _AVERAGES and ops.same_stretch(place, at)
     ]
     first = averages[0] if averages else at
-    while first > 0 and at - first < _REACH_BACK and ops.names[first - 1] in _BEFORE:
+    while at - first < _REACH_BACK and _is_one(ops, at, first - 1, _BEFORE):
         first -= 1
-    while last + 1 < len(ops.names) and last - at < _REACH_ON and ops.names[last + 1] in _AFTER:
+    while last - at < _REACH_ON and _is_one(ops, at, last + 1, _AFTER):
         last += 1
     return ops.part(first, last)
+
+
+def _is_one(ops: OpSequence, at: int, place: int, wanted: frozenset[str]) -> bool:
+    inside = 0 <= place < len(ops.names) and ops.same_stretch(place, at)
+    return inside and ops.names[place] in wanted

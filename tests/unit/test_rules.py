@@ -1,0 +1,83 @@
+"""Every rule: registered once, documented, and held to its three traces."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.unit.rule_cases import CASES
+from trnscope.advisor import rules
+from trnscope.advisor.explain import explain
+from trnscope.advisor.finding import Explanation
+from trnscope.advisor.registry import RULES, find_rule
+from trnscope.advisor.rule import SECTIONS, Rule
+from trnscope.errors import UsageError
+from trnscope.report.rules import FAMILIES
+
+FOLDER = Path(rules.__file__).parent
+WITHOUT_NEEDS = {"CA01", "CA03", "CA04"}
+"""Any trace holds what they need to say no."""
+each_rule = pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
+
+
+def codes(result: Explanation) -> set[str]:
+    return {finding.code for finding in result.findings}
+
+
+def test_codes_names_and_files_are_unique() -> None:
+    assert len({rule.code for rule in RULES}) == len(RULES) == len({rule.name for rule in RULES})
+    written = [path for path in FOLDER.glob("*.py") if "(Rule):" in path.read_text("utf-8")]
+    assert len(written) == len(RULES)
+    assert {path.stem for path in written} == {rule.name.replace("-", "_") for rule in RULES}
+
+
+def test_every_rule_has_three_traces() -> None:
+    assert set(CASES) == {rule.code for rule in RULES}
+
+
+@each_rule
+def test_pages_are_whole(rule: Rule) -> None:
+    page = rule.page
+    assert page.headings == SECTIONS
+    assert all(text.strip() for _, text in page.sections)
+    assert page.summary.endswith(".") and "\n\n" not in page.summary
+    assert re.fullmatch(r"[A-Z]{2}\d\d", rule.code) and rule.code[:2] in FAMILIES
+    assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", rule.name)
+
+
+@each_rule
+def test_a_trace_fires_it(rule: Rule, tmp_path: Path) -> None:
+    result = explain(CASES[rule.code].fires(tmp_path))
+    assert rule.code in codes(result)
+    finding = next(one for one in result.findings if one.code == rule.code)
+    assert finding.tries and finding.how and finding.doc.endswith(f"-{rule.name}")
+    times = finding.recoverable
+    if times is not None:
+        assert 0 <= times.low_ns <= times.likely_ns <= times.high_ns
+        assert times.likely_ns >= 0.03 * (result.step_ns or 0)
+
+
+@each_rule
+def test_a_trace_that_nearly_fires_it_does_not(rule: Rule, tmp_path: Path) -> None:
+    result = explain(CASES[rule.code].nearly(tmp_path))
+    assert rule.code not in codes(result)
+    assert rule.code not in {one.code for one in result.withheld}, "the data is there"
+
+
+@each_rule
+def test_without_its_data_it_abstains(rule: Rule, tmp_path: Path) -> None:
+    result = explain(CASES[rule.code].absent(tmp_path))
+    if rule.code == "CA01":
+        assert rule.code in codes(result)  # no step of the host: that is what it says
+        return
+    assert rule.code not in codes(result)
+    reasons = {one.code: one.reason for one in result.withheld}
+    assert (rule.code in reasons) == (rule.code not in WITHOUT_NEEDS)
+
+
+def test_rules_are_found_by_code_and_by_name() -> None:
+    assert find_rule("in02") is find_rule("single-process-loading")
+    with pytest.raises(UsageError, match="trnscope rule lists them"):
+        find_rule("IN99")
