@@ -73,7 +73,10 @@ def opened(path: Path, folder: Path) -> Trace:
 def assert_all_linked(trace: Path) -> None:
     """Every piece of device work leads to its op, its launch and back."""
     ops = {row["args"]["External id"] for row in rows(trace, "cpu_op")}
-    calls = {row["args"].get("correlation") for row in rows(trace, "privateuse1_runtime")}
+    calls = {
+        row["args"].get("correlation")
+        for row in rows(trace, "privateuse1_runtime", "privateuse1_driver")
+    }
     work = rows(trace, "kernel", "gpu_memcpy", "gpu_memset")
     assert work
     for row in work:

@@ -11,6 +11,7 @@ import pytest
 
 from tests.unit.chrome_json import open_path
 from tests.unit.recordings import SEQUENCE, TRN2, launch, recording
+from trnscope.analysis.breakdown import breakdown
 from trnscope.analysis.devices import summarize_devices
 from trnscope.analysis.launch import launches
 from trnscope.analysis.ops import ops
@@ -92,6 +93,14 @@ def test_launch_latencies_are_those_of_the_model(trace: Trace) -> None:
     assert sorted(row.num_launches for row in found.streams) == [1, 3]
 
 
+def test_an_idle_device_waits_for_the_host_until_work_is_enqueued(trace: Trace) -> None:
+    # The device is idle from 16 to 22 µs; the product was enqueued at 19, when its call ended.
+    (row,) = breakdown(Profile((trace,))).rows
+    parts = {part.key: part.duration_ns for part in row.parts}
+    assert parts["launch_wait"] == 0
+    assert parts["host_wait"] == 6_000 + 6_000 + 20_000
+
+
 def test_runtime_rows_are_of_the_launching_thread(trace: Trace) -> None:
     kinds = trace.slices.kind
     names = trace.strings.take(trace.slices.name)
@@ -112,7 +121,7 @@ def test_flows_join_launch_and_work() -> None:
     flows = rows(document, "ac2g")
     starts = {row["id"]: row["ts"] for row in flows if row["ph"] == "s"}
     ends = {row["id"]: (row["ts"], row["bp"]) for row in flows if row["ph"] == "f"}
-    assert starts == {1: 2.0, 2: 13.0, 3: 22.0, 4: 27.0}
+    assert starts == {1: 2.0, 2: 19.0, 3: 24.0, 4: 27.0}
     assert ends == {1: (6.0, "e"), 2: (22.0, "e"), 3: (40.0, "e"), 4: (70.0, "e")}
 
 

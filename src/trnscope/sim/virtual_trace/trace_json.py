@@ -1,9 +1,9 @@
 """Writes a recording as a Kineto trace in virtual time: the layout of torch 2.13's own files.
 
 Host rows, runtime rows, driver rows and device work of one launch are joined in both ways that
-readers know: by ``External id`` (op to runtime and device) and by ``correlation`` with an arrow
-``ac2g`` (runtime to device). The header's ``trnscopeSimulation`` says that nothing in the file
-was measured.
+readers know: by ``External id`` (op to runtime, driver and device) and by ``correlation`` with an
+arrow ``ac2g`` (from what enqueued the work to the device). The header's ``trnscopeSimulation``
+says that nothing in the file was measured.
 """
 
 from __future__ import annotations
@@ -60,6 +60,8 @@ DRIVER_CALL = "kmgr_exec_core"
 """The dispatch of an execution to its core: a point in time at the end of the runtime's call."""
 COMPILER = "neuronx-cc"
 """The compilation of a program that is not in the cache, before its first launch."""
+PROGRAMS = (LaunchKind.KERNEL, LaunchKind.GRAPH, LaunchKind.COLLECTIVE)
+"""What is dispatched to the cores; the rest is work of the copy engines alone."""
 COPY_KINDS = {
     LaunchKind.COPY_H2D: ("HtoD", "Pageable", "Device"),
     LaunchKind.COPY_D2H: ("DtoH", "Device", "Pageable"),
@@ -216,33 +218,33 @@ def _host_row(row: HostRow, process: int) -> str:
 
 
 def _launch_rows(launch: Launch, process: int) -> Iterator[str]:
+    """The row that enqueues the work has its correlation id: of a program, its dispatch.
+
+    The runtime's call before that is time of the host, during which nothing is enqueued yet: a
+    device that idles meanwhile waits for the host.
+    """
     host = (process, process + launch.thread)
-    device = (launch.core, launch.stream)
-    ids: dict[str, object] = {"correlation": launch.correlation}
     linked: dict[str, object] = {} if launch.op is None else {"External id": launch.op}
-    span = (launch.device_start_ns, launch.device_end_ns)
-    call = launch.call_ns
+    enqueued: dict[str, object] = {"correlation": launch.correlation, **linked}
+    start, end = launch.call_ns
+    is_program = launch.kind in PROGRAMS
     if launch.compile_ns:
-        compiled = (call[0] - launch.compile_ns, call[0])
+        compiled = (start - launch.compile_ns, start)
         yield rows.complete("privateuse1_runtime", COMPILER, host, *compiled, linked)
-    yield rows.complete(
-        "privateuse1_runtime",
-        RUNTIME_CALLS[launch.kind],
-        host,
-        *call,
-        {**ids, **linked, **_runtime_args(launch)},
-    )
-    yield rows.flow("s", launch.correlation, host, call[0])
-    if launch.kind not in COPY_KINDS:
-        at = launch.host_end_ns
-        yield rows.complete("privateuse1_driver", DRIVER_CALL, host, at, at, _driver_args(launch))
-    yield rows.complete(
-        CATEGORIES[launch.kind],
-        work_name(launch),
-        device,
-        *span,
-        {"device": launch.core, "stream": launch.stream, **ids, **linked, **_work_args(launch)},
-    )
+    args = {**(linked if is_program else enqueued), **_runtime_args(launch)}
+    yield rows.complete("privateuse1_runtime", RUNTIME_CALLS[launch.kind], host, start, end, args)
+    if is_program:
+        args = {**enqueued, **_driver_args(launch)}
+        yield rows.complete("privateuse1_driver", DRIVER_CALL, host, end, end, args)
+    yield rows.flow("s", launch.correlation, host, end if is_program else start)
+    yield from _work_rows(launch, enqueued)
+
+
+def _work_rows(launch: Launch, enqueued: dict[str, object]) -> Iterator[str]:
+    device = (launch.core, launch.stream)
+    span = (launch.device_start_ns, launch.device_end_ns)
+    args = {"device": launch.core, "stream": launch.stream, **enqueued, **_work_args(launch)}
+    yield rows.complete(CATEGORIES[launch.kind], work_name(launch), device, *span, args)
     yield rows.flow("f", launch.correlation, device, launch.device_start_ns)
 
 
@@ -262,18 +264,13 @@ def _runtime_args(launch: Launch) -> dict[str, object]:
 
 
 def _driver_args(launch: Launch) -> dict[str, object]:
-    """Ids as text: they are beyond what a reader that knows only floats can hold.
-
-    No ``correlation``: the launch of the work is the runtime's call.
-    """
+    """Ids as text: they are beyond what a reader that knows only floats can hold."""
     args: dict[str, object] = {
         "device": launch.core,
         "framework_stream_id": launch.stream,
         "nrt_sequence_id": str(launch.sequence_id),
         "flow_id": str(launch.sequence_id),
     }
-    if launch.op is not None:
-        args["External id"] = launch.op
     if launch.cache_key is not None:
         args["neff_cache_key"] = launch.cache_key
     return args
