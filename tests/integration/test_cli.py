@@ -463,3 +463,13 @@ def test_long_names_leave_tables_readable(
     # Rows of a query are data, and stay whole where no terminal bounds them.
     run(["sql", str(path), "SELECT name FROM slices"])
     assert (names[0] in capsys.readouterr().out) == (columns is None)
+
+
+@pytest.mark.parametrize("given", [[], ["trace.json"], ["one.json", "--limit", "3"]])
+def test_sql_without_a_query_says_what_it_needs(
+    capsys: pytest.CaptureFixture[str], given: list[str]
+) -> None:
+    assert refusal(capsys, "sql", *given) == (
+        2,
+        "trnscope: error: sql needs PATH... and then QUERY; see trnscope sql --help\n",
+    )

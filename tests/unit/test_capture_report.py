@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from trnscope.capture.record import CaptureRecord, Overhead
-from trnscope.cli.capture_report import _argument, _cost, _worth_telling
+from trnscope.cli.capture_report import _argument, _cost, _worth_telling, next_lines
 
 MS = 1_000_000
 
@@ -67,3 +67,15 @@ def test_a_launcher_that_did_not_train_is_not_told_of() -> None:
     rank = CaptureRecord(pid=2, rank=0, trace=Path("t.json"))
     assert _worth_telling((launcher, rank)) == (rank,)
     assert _worth_telling((launcher,)) == (launcher,)
+
+
+@pytest.mark.parametrize(("with_stack", "last"), [(True, "ops --by stack"), (False, "--stack")])
+def test_the_report_ends_with_what_to_run_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, with_stack: bool, last: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    lines = list(next_lines((tmp_path / "out" / "a.trace.json",), with_stack=with_stack))
+    assert lines[0].plain == "Trace: out/a.trace.json"
+    assert lines[2].plain.endswith(" explain out/a.trace.json")
+    assert lines[2].no_wrap
+    assert last in lines[-1].plain

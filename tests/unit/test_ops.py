@@ -476,6 +476,21 @@ class TestGrouping:
         nearest = {r.key.stack: r.calls for r in table(trace, "stack", stack_depth=1).rows}
         assert nearest == {("layer",): 2, ("main",): 1}
 
+    def test_stacks_that_differ_in_an_address_alone_are_one(self, b: TraceBuilder) -> None:
+        host = b.thread()
+        for at, address in enumerate(("0x7f01a2b3c4d0", "0x55d0")):
+            frame = f"<built-in method linear of builtin_function_or_method object at {address}>"
+            b.slice(host, frame, 100 * at, 50, SliceKind.PYTHON)
+            b.slice(host, "aten::linear", 100 * at + 10, 20)
+            b.slice(host, "aten::mm", 100 * at + 60, 20, call_stack=f"a.py(1): f;<o at {address}>")
+        rows = {row.name: row for row in table(b.build(), "stack").rows}
+        assert len(rows) == 2
+        assert rows["aten::linear"].calls == rows["aten::mm"].calls == 2
+        assert rows["aten::linear"].key.stack == (
+            "<built-in method linear of builtin_function_or_method object>",
+        )
+        assert rows["aten::mm"].key.stack == ("a.py(1): f", "<o>")
+
     def test_backward_op_has_the_stack_and_module_of_its_forward_op(self, b: TraceBuilder) -> None:
         main, engine = b.thread(tid=1), b.thread(tid=2)
         b.slice(main, "nn.Module: Net_0", 0, 100, SliceKind.PYTHON)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
@@ -20,6 +21,8 @@ from trnscope.store.reader import Trace
 from trnscope.store.tables import Bool
 
 _MODULE_FRAME = "nn.Module: "
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+"""Where an object lay in memory: it makes frames differ that are the same code."""
 _STEP = "ProfilerStep#"
 
 
@@ -202,7 +205,7 @@ class _FrameReader:
             name: str = self._strings[frame]
             is_module = name.startswith(_MODULE_FRAME)
             if self._group_by is GroupBy.STACK:
-                self._shown[frame] = name
+                self._shown[frame] = _ADDRESS.sub("", name)
             else:
                 self._shown[frame] = name[len(_MODULE_FRAME) :] if is_module else None
         return self._shown[frame]
@@ -210,6 +213,7 @@ class _FrameReader:
 
 def _split_recorded(text: str, group_by: GroupBy, stack_depth: int | None) -> tuple[str, ...]:
     if group_by is GroupBy.STACK:
+        text = _ADDRESS.sub("", text)
         return tuple(part for part in text.split(";") if part)[:stack_depth]
     return tuple(part for part in text.split(".") if part)
 

@@ -116,6 +116,7 @@ class profile:
             raise UsageError("this profile is running already", hint="make a second one")
         import torch.profiler
 
+        _let_cycles_clear_events()
         make: Any = torch.profiler.profile
         self._steps = 0
         self._num_before = len(self._records)
@@ -251,9 +252,19 @@ class profile:
         if self._cycle is None:
             return "nothing was recorded: the schedule recorded no step"
         skip_first, wait, warmup, active, _repeat = self._cycle
-        needed = skip_first + wait + warmup + 1
+        first = skip_first + wait + warmup
         hint = "" if self._steps else "; call step() at the end of each step"
         return (
             f"nothing was recorded: step() was called {self._steps} times, "
-            f"recording starts in step {needed} and lasts {active}{hint}"
+            f"recording starts with step {first}, counted from 0, and lasts {active}{hint}"
         )
+
+
+def _let_cycles_clear_events() -> None:
+    """Each cycle has a file of its own, so torch need not warn that it forgets the last one."""
+    warnings.filterwarnings(
+        "ignore",
+        message="Warning: Profiler clears events at the end of each cycle",
+        category=UserWarning,
+        module=r"torch\.profiler",
+    )

@@ -43,7 +43,8 @@ def report(result: RunResult, *, as_json: bool) -> int:
         print_compact_json(run_document(result, profile))
     elif profile is not None:
         print_lines(report_lines(profile, result.records, view_of(profile, width=text_width())))
-        print_lines(next_lines(result.traces))
+        with_stack = any(record.with_stack for record in result.records)
+        print_lines(next_lines(result.traces, with_stack=with_stack))
     return result.exit_code
 
 
@@ -72,12 +73,23 @@ def report_lines(
         yield note("All times are virtual: what recording costs this machine is not in them.")
 
 
-def next_lines(traces: tuple[Path, ...]) -> Iterator[Text]:
+def next_lines(traces: tuple[Path, ...], *, with_stack: bool) -> Iterator[Text]:
     """Where the traces are and what to do with them."""
     traces = tuple(map(_from_here, traces))
     for trace in traces:
-        yield note(f"Trace: {trace}")
-    yield note(f"Look closer: {program()} breakdown {_argument(traces)}")
+        yield Text(f"Trace: {trace}", style="dim", no_wrap=True)
+    yield note("Next: what causes this, what each cause costs, and what to change:")
+    yield _command(f"explain {_argument(traces)}")
+    if with_stack:
+        yield note("Which lines of Python the ops come from:")
+        yield _command(f"ops --by stack {_argument(traces)}")
+    else:
+        yield note("To see lines of Python as well, run again with --stack.")
+
+
+def _command(arguments: str) -> Text:
+    """A command line to copy: never broken."""
+    return Text(f"  {program()} {arguments}", no_wrap=True)
 
 
 def run_document(result: RunResult, profile: Profile | None) -> dict[str, object]:

@@ -86,7 +86,20 @@ def _usage_text(problem: Exception) -> str:
     name = "trnscope" if context is None else context.command_path
     message = problem.format_message() if hasattr(problem, "format_message") else str(problem)
     message = message.replace("Value error, ", "").rstrip(".")
-    return f"{message}; see {name} --help"
+    return f"{_of_all_missing(problem, message)}; see {name} --help"
+
+
+def _of_all_missing(problem: Exception, message: str) -> str:
+    """The message; where a missing argument is one of several, with all of them in their order.
+
+    The parser gives the words it has to the last arguments first, and names the wrong one.
+    """
+    context = getattr(problem, "ctx", None)
+    if context is None or not message.startswith("Missing argument"):
+        return message
+    needed = [each for each in context.command.params if each.param_type_name == "argument"]
+    words = [f"{each.metavar}{'...' if each.nargs < 0 else ''}" for each in needed]
+    return message if len(words) < 2 else f"{context.info_name} needs {' and then '.join(words)}"
 
 
 def _os_error_text(error: OSError) -> str:

@@ -38,5 +38,6 @@ def demo(
         typer.echo("Profiling a small training run on the CPU ...")
     code = report(run_demo(out), as_json=as_json)
     if not as_json:
-        typer.echo(f"Compare with its remedy: {program()} {REMEDY}")
+        typer.echo("The script can also prepare its data once, beforehand. See what that saves:")
+        typer.echo(f"  {program()} {REMEDY}")
     return code
