@@ -115,7 +115,18 @@ def members_of(document: Any) -> set[str]:
 @pytest.mark.parametrize("trace", ["small.json", "cut.json"])
 @pytest.mark.parametrize(
     "command",
-    ["summary", "breakdown", "steps", "ops", "kernels", "overlap", "launch", "memory", "health"],
+    [
+        "summary",
+        "breakdown",
+        "steps",
+        "ops",
+        "kernels",
+        "overlap",
+        "launch",
+        "memory",
+        "roofline",
+        "health",
+    ],
 )
 def test_every_member_of_a_document_is_explained(
     command: str, trace: str, capsys: pytest.CaptureFixture[str]
