@@ -1,19 +1,23 @@
-"""A course as columns of the tables, made once and moved in time for each execution."""
+"""A course as rows of the tables, made once and moved in time for each execution."""
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-
-from trnscope.sim.explorer_tables.columns import Table
-from trnscope.sim.explorer_tables.parquet import TABLES, arrow_schema
-from trnscope.sim.explorer_tables.rows import Course, InstructionRow, TransferRow
+from trnscope.sim.explorer_tables.movable import MovableRows
+from trnscope.sim.explorer_tables.rows import (
+    Course,
+    InstructionRow,
+    Machine,
+    MemoryLevel,
+    TransferRow,
+)
 from trnscope.sim.explorer_tables.spans import Span, merged, rates
+
+EVENT_TABLE = "SystemProfileEvents"
 
 _TRACKS = {
     "tensor": "TensorMatrix",
@@ -34,35 +38,116 @@ _NO_SHAPE = {
     "write_offset": "",
     "write_steps": "",
 }
-_MOVING = {"start_ts", "end_ts", "id", "pcore_idx", "layer", "raw_framework_id"}
-I64 = npt.NDArray[np.int64]
+_SPAN = {"start_ts": "time", "end_ts": "time"}
+_CORE = {"pcore_idx": "core"}
+_PARTITIONS = tuple(f"partition_{at}_util_percent" for at in (0, 32, 64, 96))
 
 
 class CourseColumns:
-    """Everything about a course that does not depend on when it runs."""
+    """Everything about a course that does not depend on when it runs.
 
-    def __init__(self, course: Course) -> None:
+    Ids count from 0: the instructions, then the transfers.
+    """
+
+    def __init__(self, course: Course, machine: Machine) -> None:
         self.course = course
+        self._machine = machine
+        self.num_rows = len(course.instructions) + len(course.transfers)
+        """Ids that an execution takes."""
 
     @cached_property
-    def instructions(self) -> MovableRows:
-        """The rows of Instruction."""
-        rows = [_instruction(self.course, at, row) for at, row in enumerate(self._numbered())]
-        starts = [row.start_ns for row in self.course.instructions]
-        return MovableRows(TABLES["Instruction"], rows, starts)
+    def tables(self) -> dict[str, MovableRows]:
+        """By name of the table: the rows of one physical core, where there are any.
 
-    @cached_property
-    def transfers(self) -> MovableRows:
-        """The rows of DmaPacketAggregated."""
-        queues = {
-            name: number
-            for number, name in enumerate(sorted({row.queue for row in self.course.transfers}))
+        They are moved by ``time`` and ``id``, by ``hbm`` and ``dma``, the bytes moved before;
+        ``core``, ``op`` and ``number`` are the same in all of them.
+        """
+        course, machine = self.course, self._machine
+        same = {**_CORE, "layer": "op", "raw_framework_id": "number"}
+        numbered = {**_SPAN, "id": "id"}
+        found = {
+            "Instruction": MovableRows("Instruction", self._instructions(), numbered, same),
+            "DmaPacketAggregated": MovableRows(
+                "DmaPacketAggregated", self._transfers(), numbered, _CORE
+            ),
+            "ActiveTime": MovableRows("ActiveTime", self._active_rows(), _SPAN, _CORE),
+            "HbmUsage": _usage("HbmUsage", self.hbm_rates, "hbm"),
+            "DmaUsage": _usage("DmaUsage", self.dma_rates, "dma"),
+            "SbufUsage": _levels(
+                "SbufUsage",
+                course.memory,
+                [100 * one.sbuf_bytes / machine.sbuf_bytes for one in course.memory],
+                ("avg_util_percent", *_PARTITIONS),
+            ),
+            "PsumUsage": _levels(
+                "PsumUsage",
+                course.memory,
+                [100 * one.psum_bytes / machine.psum_bytes for one in course.memory],
+                ("avg_util_percent",),
+            ),
+            "Flow": MovableRows("Flow", self._dependencies(), {"in_id": "id", "out_id": "id"}, {}),
         }
-        rows = [
-            _transfer(at, row, queues[row.queue]) for at, row in enumerate(self.course.transfers)
+        return {name: rows for name, rows in found.items() if rows.num_rows}
+
+    @cached_property
+    def entry(self) -> MovableRows | None:
+        """The flow from an execution's event (``event``) to its first row, ``delay`` later."""
+        course = self.course
+        starts = [(row.start_ns, at) for at, row in enumerate(course.instructions)]
+        first_transfer = len(course.instructions)
+        starts += [(row.start_ns, at + first_transfer) for at, row in enumerate(course.transfers)]
+        if not starts:
+            return None
+        start, at = min(starts)
+        row = {
+            "in_id": 0,
+            "out_id": at,
+            "in_table": EVENT_TABLE,
+            "out_table": self._table_of(at),
+            "dependency_type": "EXECUTION",
+            "gap_time": start,
+        }
+        moved = {"in_id": "event", "out_id": "id", "gap_time": "delay"}
+        return MovableRows("Flow", [row], moved, {})
+
+    def _table_of(self, number: int) -> str:
+        return "instruction" if number < len(self.course.instructions) else "dma_block"
+
+    def _instructions(self) -> list[dict[str, Any]]:
+        return [_instruction(self.course, at, row) for at, row in enumerate(self._numbered())]
+
+    def _transfers(self) -> list[dict[str, Any]]:
+        transfers, first = self.course.transfers, len(self.course.instructions)
+        names = sorted({row.queue for row in transfers})
+        queues = {name: number for number, name in enumerate(names)}
+        return [
+            _transfer(at, first + at, row, queues[row.queue]) for at, row in enumerate(transfers)
         ]
-        starts = [row.start_ns for row in self.course.transfers]
-        return MovableRows(TABLES["DmaPacketAggregated"], rows, starts)
+
+    def _active_rows(self) -> list[dict[str, Any]]:
+        return [
+            {"start_ts": start, "end_ts": end, "duration_ns": end - start, "engine": engine}
+            for engine, spans in self.active.items()
+            for start, end in spans
+        ]
+
+    def _dependencies(self) -> list[dict[str, Any]]:
+        first = len(self.course.instructions)
+        rows = []
+        for one in self.course.dependencies:
+            before = one.before + (first if one.before_is_transfer else 0)
+            after = one.after + (first if one.after_is_transfer else 0)
+            rows.append(
+                {
+                    "in_id": before,
+                    "out_id": after,
+                    "in_table": self._table_of(before),
+                    "out_table": self._table_of(after),
+                    "dependency_type": "FLOW_DEPENDENCE",
+                    "gap_time": one.gap_ns,
+                }
+            )
+        return rows
 
     def _numbered(self) -> list[tuple[int, InstructionRow]]:
         """Each instruction with its place in its engine's program."""
@@ -126,43 +211,14 @@ class CourseColumns:
         }
 
 
-class MovableRows:
-    """Rows of one table whose times, ids and places are filled in for each execution."""
-
-    def __init__(self, table: Table, rows: list[dict[str, Any]], starts: list[int]) -> None:
-        self._schema = arrow_schema(table)
-        self._start = np.array(starts, np.int64)
-        self._duration = np.array([row["duration_ns"] for row in rows], np.int64)
-        self._fixed = {
-            field.name: pa.array([row.get(field.name) for row in rows], field.type)
-            for field in self._schema
-            if field.name not in _MOVING
-        }
-        self.num_rows = len(rows)
-
-    def at(self, offset_ns: int, first_id: int, physical_core: int, **same: Any) -> Any:
-        """The rows as a batch. ``same`` are further columns with one value for all of them."""
-        start: I64 = self._start + offset_ns
-        moving = {
-            "start_ts": pa.array(start),
-            "end_ts": pa.array(start + self._duration),
-            "id": pa.array(np.arange(first_id, first_id + self.num_rows)),
-        }
-        constant = {"pcore_idx": physical_core, **same}
-        arrays = []
-        for field in self._schema:
-            array = moving.get(field.name, self._fixed.get(field.name))
-            if array is None:
-                array = pa.repeat(pa.scalar(constant.get(field.name), field.type), self.num_rows)
-            arrays.append(array)
-        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
-
-
 def _instruction(course: Course, at: int, numbered: tuple[int, InstructionRow]) -> dict[str, Any]:
     place, row = numbered
     is_tensor = row.engine == "tensor"
     turned = row.is_transpose
     return {
+        "start_ts": row.start_ns,
+        "end_ts": row.start_ns + row.duration_ns,
+        "id": at,
         "duration_ns": row.duration_ns,
         "engine": row.engine,
         "timeline_track": _TRACKS.get(row.engine, row.engine),
@@ -183,10 +239,13 @@ def _instruction(course: Course, at: int, numbered: tuple[int, InstructionRow]) 
     }
 
 
-def _transfer(at: int, row: TransferRow, queue: int) -> dict[str, Any]:
+def _transfer(at: int, number: int, row: TransferRow, queue: int) -> dict[str, Any]:
     source, dest, op = _MEMORY.get(row.direction, ("[HBM]", "[HBM]", "move"))
     shape = f"[{row.num_bytes // max(row.descriptor_bytes, 1)}, {row.descriptor_bytes}]"
     return {
+        "start_ts": row.start_ns,
+        "end_ts": row.start_ns + row.duration_ns,
+        "id": number,
         "duration_ns": row.duration_ns,
         "block_id": at,
         "queue_idx": queue,
@@ -205,3 +264,22 @@ def _transfer(at: int, row: TransferRow, queue: int) -> dict[str, Any]:
         "is_transpose_mode": row.is_transpose,
         **_NO_SHAPE,
     }
+
+
+def _usage(table: str, samples: Sequence[tuple[int, float, int]], moved: str) -> MovableRows:
+    rows = [
+        {"timestamp": time, "current_throughput": rate, "total_transfer_bytes": done}
+        for time, rate, done in samples
+    ]
+    return MovableRows(table, rows, {"timestamp": "time", "total_transfer_bytes": moved}, _CORE)
+
+
+def _levels(
+    table: str, levels: Sequence[MemoryLevel], shares: Sequence[float], names: Sequence[str]
+) -> MovableRows:
+    """Memory in use. A value lies in the same bytes of every partition."""
+    rows = [
+        {"timestamp": level.time_ns, **dict.fromkeys(names, share)}
+        for level, share in zip(levels, shares, strict=True)
+    ]
+    return MovableRows(table, rows, {"timestamp": "time"}, _CORE)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from trnscope.sim.explorer_tables.course_columns import CourseColumns
 from trnscope.sim.explorer_tables.framework_nodes import FrameworkNodes
 from trnscope.sim.explorer_tables.metadata import metadata_row
-from trnscope.sim.explorer_tables.parquet import TableSet
+from trnscope.sim.explorer_tables.parquet import ROWS_PER_GROUP, TableSet
 from trnscope.sim.explorer_tables.rows import (
     CollectiveRow,
     Course,
@@ -22,7 +23,6 @@ from trnscope.sim.explorer_tables.summary import SummaryFigures
 
 MAX_ROWS = 1_000_000
 """Instructions and transfers of one core that are listed."""
-EVENT_TABLE = "SystemProfileEvents"
 
 
 class DeviceProfileWriter:
@@ -45,8 +45,10 @@ class DeviceProfileWriter:
         self._num_executions = 0
         self._num_listed = 0
         self._num_left_out = 0
-        self._hbm_moved = [0] * machine.physical_cores
-        self._dma_moved = [0] * machine.physical_cores
+        self._waiting: dict[int, _Waiting] = {}
+        self._num_waiting = 0
+        self._hbm_moved = 0
+        self._dma_moved = 0
         self._span: tuple[int, int] | None = None
 
     # Executions ---------------------------------------------------------------------------
@@ -78,13 +80,13 @@ class DeviceProfileWriter:
     def _columns_of(self, course: Course) -> CourseColumns:
         found = self._columns.get(id(course))
         if found is None:
-            found = self._columns[id(course)] = CourseColumns(course)
+            found = self._columns[id(course)] = CourseColumns(course, self._machine)
         return found
 
     def _add_course(self, number: int, execution: DeviceExecution, columns: CourseColumns) -> int:
         """Its rows on every physical core; how many."""
         course, cores = columns.course, self._machine.physical_cores
-        wanted = cores * (len(course.instructions) + len(course.transfers))
+        wanted = cores * columns.num_rows
         self._num_left_out += cores * course.num_left_out
         for engine, (count, time, active) in columns.opcodes.items():
             sums = self._opcodes[engine]
@@ -95,117 +97,34 @@ class DeviceProfileWriter:
             self._num_left_out += wanted
             return 0
         self._num_listed += wanted
-        # A program ends with its last instruction; what comes before its first is fixed cost.
-        offset = execution.end_ns - course.duration_ns
+        waiting = self._waiting.setdefault(id(course), _Waiting(columns))
         for core in range(cores):
-            self._add_rows(number, execution, columns, offset, core)
+            waiting.add(
+                # A program ends with its last instruction; before its first is fixed cost.
+                time=execution.end_ns - course.duration_ns,
+                id=self._next_id,
+                core=core,
+                op=execution.op,
+                number=number,
+                event=execution.event_id,
+                delay=execution.end_ns - course.duration_ns - execution.start_ns,
+                hbm=self._hbm_moved,
+                dma=self._dma_moved,
+            )
+            self._next_id += columns.num_rows
+        self._hbm_moved += columns.hbm_rates[-1][2] if columns.hbm_rates else 0
+        self._dma_moved += columns.dma_rates[-1][2] if columns.dma_rates else 0
+        self._num_waiting += wanted
+        if self._num_waiting >= ROWS_PER_GROUP:
+            self._write_waiting()
         return wanted
 
-    def _add_rows(
-        self,
-        number: int,
-        execution: DeviceExecution,
-        columns: CourseColumns,
-        offset: int,
-        core: int,
-    ) -> None:
-        instructions, transfers = columns.instructions, columns.transfers
-        first = self._next_id
-        first_transfer = first + instructions.num_rows
-        self._next_id = first_transfer + transfers.num_rows
-        if instructions.num_rows:
-            self._tables["Instruction"].add_batch(
-                instructions.at(offset, first, core, layer=execution.op, raw_framework_id=number)
-            )
-        if transfers.num_rows:
-            self._tables["DmaPacketAggregated"].add_batch(
-                transfers.at(offset, first_transfer, core)
-            )
-        self._add_active(columns, offset, core)
-        self._add_usage(columns, offset, core)
-        self._add_flows(execution, columns, first, first_transfer, offset)
-
-    def _add_active(self, columns: CourseColumns, offset: int, core: int) -> None:
-        self._tables["ActiveTime"].add(
-            {
-                "start_ts": start + offset,
-                "end_ts": end + offset,
-                "duration_ns": end - start,
-                "engine": engine,
-                "pcore_idx": core,
-            }
-            for engine, spans in columns.active.items()
-            for start, end in spans
-        )
-
-    def _add_usage(self, columns: CourseColumns, offset: int, core: int) -> None:
-        for table, samples, moved in (
-            ("HbmUsage", columns.hbm_rates, self._hbm_moved),
-            ("DmaUsage", columns.dma_rates, self._dma_moved),
-        ):
-            self._tables[table].add(
-                {
-                    "timestamp": time + offset,
-                    "current_throughput": rate,
-                    "total_transfer_bytes": moved[core] + done,
-                    "pcore_idx": core,
-                }
-                for time, rate, done in samples
-            )
-            moved[core] += samples[-1][2] if samples else 0
-        self._add_memory(columns, offset, core)
-
-    def _add_memory(self, columns: CourseColumns, offset: int, core: int) -> None:
-        """SBUF and PSUM. A value lies in the same bytes of every partition."""
-        machine, levels = self._machine, columns.course.memory
-        partitions = [f"partition_{at}_util_percent" for at in (0, 32, 64, 96)]
-        for table, names, size, used in (
-            ("SbufUsage", partitions, machine.sbuf_bytes, [one.sbuf_bytes for one in levels]),
-            ("PsumUsage", [], machine.psum_bytes, [one.psum_bytes for one in levels]),
-        ):
-            self._tables[table].add(
-                {
-                    "timestamp": level.time_ns + offset,
-                    "pcore_idx": core,
-                    **dict.fromkeys(["avg_util_percent", *names], 100 * num_bytes / size),
-                }
-                for level, num_bytes in zip(levels, used, strict=True)
-            )
-
-    def _add_flows(
-        self,
-        execution: DeviceExecution,
-        columns: CourseColumns,
-        first: int,
-        first_transfer: int,
-        offset: int,
-    ) -> None:
-        """Dependencies inside the program, and from the system profile to its first row."""
-        rows = [
-            {
-                "in_id": one.before + (first_transfer if one.before_is_transfer else first),
-                "out_id": one.after + (first_transfer if one.after_is_transfer else first),
-                "in_table": "dma_block" if one.before_is_transfer else "instruction",
-                "out_table": "dma_block" if one.after_is_transfer else "instruction",
-                "dependency_type": "FLOW_DEPENDENCE",
-                "gap_time": one.gap_ns,
-            }
-            for one in columns.course.dependencies
-        ]
-        entry = _first_row(columns.course)
-        if execution.event_id is not None and entry is not None:
-            start, at, is_transfer = entry
-            rows.append(
-                {
-                    "in_id": execution.event_id,
-                    "out_id": at + (first_transfer if is_transfer else first),
-                    "in_table": EVENT_TABLE,
-                    "out_table": "dma_block" if is_transfer else "instruction",
-                    "dependency_type": "EXECUTION",
-                    "gap_time": max(0, start + offset - execution.start_ns),
-                }
-            )
-        self._tables["Flow"].add(rows)
+    def _write_waiting(self) -> None:
+        """Write what waits, all executions of a program at once."""
+        for waiting in self._waiting.values():
+            for table, batch in waiting.batches():
+                self._tables[table].add_batch(batch)
+        self._waiting, self._num_waiting = {}, 0
 
     # The rest -----------------------------------------------------------------------------
 
@@ -261,6 +180,7 @@ class DeviceProfileWriter:
 
     def close(self) -> None:
         """Write the figures over the whole profile and finish every file."""
+        self._write_waiting()
         start, end = self._span or (0, 0)
         self._tables["Metadata"].add(
             [metadata_row(self._machine, self._name, start, end, self._core)]
@@ -300,11 +220,27 @@ class DeviceProfileWriter:
         self._span = (min(first, start), max(last, end))
 
 
-def _first_row(course: Course) -> tuple[int, int, bool] | None:
-    """Start and place of the row that begins first, and whether it is a transfer."""
-    rows = [(row.start_ns, at, False) for at, row in enumerate(course.instructions)]
-    rows += [(row.start_ns, at, True) for at, row in enumerate(course.transfers)]
-    return min(rows, default=None)
+class _Waiting:
+    """Executions of one program whose rows are not written yet."""
+
+    def __init__(self, columns: CourseColumns) -> None:
+        self._columns = columns
+        self._moves: dict[str, list[Any]] = defaultdict(list)
+
+    def add(self, **values: Any) -> None:
+        """One execution on one physical core: by how much its rows are moved."""
+        for name, value in values.items():
+            self._moves[name].append(value)
+
+    def batches(self) -> Iterator[tuple[str, Any]]:
+        """Table and rows."""
+        times = len(self._moves["time"])
+        for table, rows in self._columns.tables.items():
+            yield table, rows.at(self._moves, times)
+        known = [at for at, event in enumerate(self._moves["event"]) if event is not None]
+        if known and self._columns.entry is not None:
+            moves = {name: [values[at] for at in known] for name, values in self._moves.items()}
+            yield "Flow", self._columns.entry.at(moves, len(known))
 
 
 _BUS_FACTORS = {"AllReduce": 2, "AllGather": 1, "ReduceScatter": 1, "AllToAll": 1}

@@ -16,6 +16,7 @@ from trnscope.sim.explorer_tables.system_columns import SYSTEM_TABLES
 from trnscope.sim.explorer_tables.usage_columns import USAGE_TABLES
 
 ROWS_PER_GROUP = 1 << 16
+_ROWS_AT_ONCE = 1 << 13
 
 TABLES: dict[str, Table] = {
     one.name: one for one in (*DEVICE_TABLES, *USAGE_TABLES, SUMMARY, *SYSTEM_TABLES)
@@ -47,6 +48,7 @@ class TableWriter:
         self._path = folder / f"{name}.parquet"
         self.schema = arrow_schema(TABLES[name])
         self._writer: Any = None
+        self._rows: list[Mapping[str, Any]] = []
         self._waiting: list[Any] = []
         self._num_waiting = 0
         self.num_rows = 0
@@ -54,25 +56,35 @@ class TableWriter:
 
     def add(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Add rows by column name; a column left out is null."""
-        known = list(rows)
-        if known:
-            columns = [[row.get(name) for row in known] for name in self.schema.names]
-            arrays = [
-                pa.array(values, field.type)
-                for values, field in zip(columns, self.schema, strict=True)
-            ]
-            self.add_batch(pa.RecordBatch.from_arrays(arrays, schema=self.schema))
+        for row in rows:
+            self._rows.append(row)
+            self.num_rows += 1
+            if len(self._rows) >= _ROWS_AT_ONCE:
+                self._convert()
 
     def add_batch(self, batch: Any) -> None:
         """Add rows that are columns already."""
+        self.num_rows += batch.num_rows
+        self._keep(batch)
+
+    def _convert(self) -> None:
+        rows, self._rows = self._rows, []
+        columns = [[row.get(name) for row in rows] for name in self.schema.names]
+        arrays = [
+            pa.array(values, field.type) for values, field in zip(columns, self.schema, strict=True)
+        ]
+        self._keep(pa.RecordBatch.from_arrays(arrays, schema=self.schema))
+
+    def _keep(self, batch: Any) -> None:
         self._waiting.append(batch)
         self._num_waiting += batch.num_rows
-        self.num_rows += batch.num_rows
         if self._num_waiting >= ROWS_PER_GROUP:
             self._flush()
 
     def close(self) -> None:
         """Write what waits; a table without rows leaves no file."""
+        if self._rows:
+            self._convert()
         self._flush()
         if self._writer is not None:
             self._writer.close()

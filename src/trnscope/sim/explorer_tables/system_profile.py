@@ -17,8 +17,6 @@ from trnscope.sim.explorer_tables.rows import (
     WarningRow,
 )
 
-_ROWS_AT_ONCE = 1 << 14
-
 
 class SystemProfileWriter:
     """Takes rows in any order; :meth:`close` finishes the files."""
@@ -33,17 +31,11 @@ class SystemProfileWriter:
 
     def add_events(self, rows: Iterable[SystemRow]) -> None:
         """Events, by start."""
-        waiting: list[dict[str, Any]] = []
-        for row in rows:
-            first, last = self._span or (row.start_ns, row.end_ns)
-            self._span = (min(first, row.start_ns), max(last, row.end_ns))
-            waiting.append(self._event(row))
-            if len(waiting) >= _ROWS_AT_ONCE:
-                self._tables["SystemProfileEvents"].add(waiting)
-                waiting = []
-        self._tables["SystemProfileEvents"].add(waiting)
+        self._tables["SystemProfileEvents"].add(self._event(row) for row in rows)
 
     def _event(self, row: SystemRow) -> dict[str, Any]:
+        first, last = self._span or (row.start_ns, row.end_ns)
+        self._span = (min(first, row.start_ns), max(last, row.end_ns))
         attributes = {key: value for key, value in row.attributes.items() if value is not None}
         return {
             "id": row.id,
