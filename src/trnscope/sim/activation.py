@@ -20,6 +20,7 @@ from trnscope.sim.costs import PriceList
 from trnscope.sim.neuronx.install import install
 from trnscope.sim.virtual_trace.device import SimulatedDevice, connect
 from trnscope.sim.virtual_trace.observed import Program
+from trnscope.sim.virtual_trace.programs import program_of
 from trnscope.sim.virtual_trace.recording import Simulation
 
 DEVICE = "neuron"
@@ -177,4 +178,4 @@ def _program(number: int) -> Program:
     priced = active_device().prices.row(number)
     if priced is None:
         return Program(active_device().extension.executions()[number][1])
-    return Program(priced.name, priced.cache_key, priced.cost.on_cpu)
+    return program_of(priced.name, priced.signature, on_cpu=priced.cost.on_cpu)

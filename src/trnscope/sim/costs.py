@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -46,12 +45,6 @@ class Priced:
     signature: OpSignature | GraphSpec | CollectiveSpec | None
     """None: a copy."""
     cost: ExecutionCost
-
-    @property
-    def cache_key(self) -> str:
-        """Names the compiled program, as a NEFF's key in the cache does."""
-        text = repr(self.signature)
-        return f"{self.name.removeprefix('aten::')}:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 class PriceList:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -70,6 +71,7 @@ def to_recording(observed: Observed, process: Process, programs: Programs) -> Re
         if not (row := _host_row(values, observed["names"], inputs)).name.startswith(_PROFILER_OPS)
     )
     known = {row.id for row in host}
+    programs = functools.cache(programs)
     return Recording(
         simulation=process.simulation,
         start_ns=observed["start_ns"],

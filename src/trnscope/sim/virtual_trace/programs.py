@@ -5,10 +5,29 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 
-from trnscope.sim.signature import GraphSpec, OpSignature, TensorSpec
+from trnscope.sim.cost.program import item_bytes
+from trnscope.sim.signature import CollectiveSpec, GraphSpec, OpSignature, TensorSpec
+from trnscope.sim.virtual_trace.observed import Program
+from trnscope.sim.virtual_trace.recording import CollectiveInfo
 
 _MAX_TENSORS = 8
 """Shapes shown in a key; the hash tells the rest apart."""
+
+
+def program_of(
+    name: str, signature: OpSignature | GraphSpec | CollectiveSpec | None, *, on_cpu: bool
+) -> Program:
+    """What is known of a row of the device's table; without a signature it is a copy."""
+    if signature is None:
+        return Program(name)
+    if isinstance(signature, CollectiveSpec):
+        return Program(name, collective=_collective(signature))
+    return Program(name, cache_key(signature), on_cpu)
+
+
+def _collective(spec: CollectiveSpec) -> CollectiveInfo:
+    elements = spec.num_bytes // item_bytes(spec.dtype)
+    return CollectiveInfo(spec.kind, elements, spec.dtype, spec.num_ranks)
 
 
 def cache_key(spec: OpSignature | GraphSpec) -> str:

@@ -296,7 +296,7 @@ def _collective_args(collective: CollectiveInfo) -> dict[str, object]:
         "Group size": collective.group_size,
         "dtype": collective.dtype,
         "Process Group Name": collective.group_name,
-        "Process Group Ranks": str(list(collective.ranks)),
+        **({"Process Group Ranks": str(list(collective.ranks))} if collective.ranks else {}),
     }
 
 
