@@ -70,23 +70,23 @@ def test_numbers_keep_their_place_when_names_are_long() -> None:
         [["a" * 40, "7", "x"], ["b\n", "1,000", "yy"]],
         [["under a"], []],
     )
-    assert [line.plain for line in table.lines(40)] == [
-        "op                           calls  kind",
-        "─" * 40,
-        "aaaaaaaaaaaaa…aaaaaaaaaaaaa      7  x",
+    assert [line.plain for line in table.lines(44)] == [
+        "op                               calls  kind",
+        "─" * 44,
+        "aaaaaaaaaaaaaaa…aaaaaaaaaaaaaaa      7  x",
         "    under a",
-        "b\\n                          1,000  yy",
+        "b\\n                              1,000  yy",
     ]
 
 
 def test_heads_are_broken_before_names_lose_their_room() -> None:
     columns = [Column("launch latency"), Column("queue")]
-    table = Table("op", columns, [["a" * 24, "7 ms", "1"]])
-    assert [line.plain for line in table.lines(40)] == [
-        "                           launch",
-        "op                        latency  queue",
-        "─" * 40,
-        "aaaaaaaaaaaaaaaaaaaaaaaa     7 ms      1",
+    table = Table("op", columns, [["a" * 28, "7 ms", "1"]])
+    assert [line.plain for line in table.lines(44)] == [
+        "                               launch",
+        "op                            latency  queue",
+        "─" * 44,
+        "aaaaaaaaaaaaaaaaaaaaaaaaaaaa     7 ms      1",
     ]
 
 

@@ -11,7 +11,7 @@ from rich.text import Text
 from trnscope.report.text import printable, shorten, shorten_name
 
 _GAP = "  "
-_NAME_LEAST = 24
+_NAME_LEAST = 28
 """Cells that a name gets beside its numbers; where there are fewer, it gets a line of its own."""
 NOT_RECORDED = "-"
 """What a table shows where the trace holds no value. It never stands for zero."""

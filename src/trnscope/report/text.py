@@ -59,7 +59,7 @@ def shorten_name(text: str, width: int) -> str:
         return text
     text = _without_parameters(text)
     if cell_len(text) > width and "<" in text:
-        text = _NAMESPACE.sub("", _POINTERS.sub("", text))
+        text = _NAMESPACE.sub("", _POINTERS.sub("", text)).removeprefix("void ")
     return shorten(text, width)
 
 
