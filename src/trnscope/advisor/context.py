@@ -89,6 +89,10 @@ class StepContext:
         """Host slices of the window that are none of these, whose name has a match, rising."""
         return self._named((SliceKind.OTHER, SliceKind.OVERHEAD), pattern)
 
+    def overheads(self, pattern: re.Pattern[str]) -> U32:
+        """The profiler's own slices of the window whose name has a match, rising."""
+        return self._named((SliceKind.OVERHEAD,), pattern)
+
     def device(self, *kinds: SliceKind, pattern: re.Pattern[str] | None = None) -> U32:
         """Device work of the window, of these kinds or of all, rising."""
         return self._named(kinds or DEVICE_WORK, pattern)
@@ -172,6 +176,13 @@ class StepContext:
         """The time of the window that host slices cover, by thread."""
         bounds = (self.window.start_ns, self.window.end_ns)
         return {track: time.clip(*bounds) for track, time in self._covered(ids).items()}
+
+    def union_of(self, ids: U32) -> Intervals:
+        """The time of the window that slices cover, on whatever track."""
+        time = Intervals.empty()
+        for part in self.time_by_thread(ids).values():
+            time = time.union(part)
+        return time
 
     def duration_ns(self, ids: U32) -> int:
         """Time that slices take per step, each instant of a thread or stream once."""

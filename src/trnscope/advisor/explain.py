@@ -129,24 +129,31 @@ class _Diagnosis:
         replay = self.context.replay
         if claim.likely is None or replay is None:
             return
-        saved = self._saved(replay, claim, claim.likely)
-        if saved.likely_ns >= LEAST_SHARE * self.context.step_ns:
-            self._accept(rule, claim, saved)
+        likely_ns = self._likely_ns(replay, claim.likely)
+        if likely_ns >= LEAST_SHARE * self.context.step_ns:
+            self._accept(rule, claim, self._range(replay, claim, likely_ns))
         elif self._is_hidden(claim, replay):
             taken = about_ns(_taken_ns(self.context, claim))
-            title = f"{rule.subject} takes {taken} per step, yet without it no step is shorter"
+            title = f"{rule.subject}: {taken} per step, yet no step would be shorter without it"
             told = replace(claim, title=title[0].upper() + title[1:])
-            self.hidden.append(_finding(self.at, self.context, rule, told, saved))
+            nothing = Recoverable(0, likely_ns, likely_ns)
+            self.hidden.append(_finding(self.at, self.context, rule, told, nothing))
 
-    def _saved(self, replay: Replay, claim: Claim, likely: Removal) -> Recoverable:
+    def _likely_ns(self, replay: Replay, likely: Removal) -> int:
         """What the replay gives back; 0 where others already claim most of that time."""
         alone = replay.saved_ns(likely)
+        if alone < LEAST_SHARE * self.context.step_ns or not self.findings:
+            return alone
         rest = replay.saved_ns(likely.without(self.claimed))
-        if rest < (1 - SAME_TIME) * alone:
-            return Recoverable(0, 0, 0)
-        low = rest if claim.low is None else replay.saved_ns(claim.low.without(self.claimed))
-        high = rest if claim.high is None else replay.saved_ns(claim.high.without(self.claimed))
-        return Recoverable(min(low, rest), rest, max(high, rest))
+        return rest if rest >= (1 - SAME_TIME) * alone else 0
+
+    def _range(self, replay: Replay, claim: Claim, likely_ns: int) -> Recoverable:
+        """With the least and the most that the rule holds possible."""
+        low, high = (
+            likely_ns if other is None else replay.saved_ns(other.without(self.claimed))
+            for other in (claim.low, claim.high)
+        )
+        return Recoverable(min(low, likely_ns), likely_ns, max(high, likely_ns))
 
     def _is_hidden(self, claim: Claim, replay: Replay) -> bool:
         taken = _taken_ns(self.context, claim)

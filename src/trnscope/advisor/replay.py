@@ -98,7 +98,8 @@ def _run(graph: StepGraph, clock: _Clock, removal: Removal) -> tuple[list[float]
     )  # fmt: skip
     ends: list[float] = []
     for key, anchor, offset, before, before_lag, other, event, lag, dur in columns:
-        hosts.advance(key, ends)
+        if key >= hosts.next_ns:
+            hosts.advance(key, ends)
         start = offset if anchor == NONE else hosts.passed[anchor] + offset
         if before != NONE:
             start = max(start, ends[before] + before_lag)
@@ -133,6 +134,8 @@ class _HostSide:
         self._previous, self._gained = self._own_progress()
         self.passed: list[float] = []
         self._at = [point.at_ns for point in graph.points]
+        self.next_ns: float = self._at[0]
+        """When the next point is; no time for none."""
 
     def _own_progress(self) -> tuple[list[int], list[float]]:
         """For each point the one before it on its thread, and the own time since."""
@@ -177,6 +180,7 @@ class _HostSide:
         while at < len(self._at) and (until_ns is None or self._at[at] <= until_ns):
             self.passed.append(self._pass(at, ends))
             at += 1
+        self.next_ns = self._at[at] if at < len(self._at) else float("inf")
 
     def _pass(self, at: int, ends: list[float]) -> float:
         point = self._graph.points[at]

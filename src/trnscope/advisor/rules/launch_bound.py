@@ -14,7 +14,7 @@ from trnscope.advisor.replay import Replay
 from trnscope.advisor.rule import Claim, Need, Rule
 from trnscope.advisor.rules.python_overhead import LEAST_GAP_NS, long_gaps
 from trnscope.advisor.words import percent
-from trnscope.model.intervals import Intervals
+from trnscope.store.tables import U32
 
 _ANY = re.compile("")
 _LAUNCH = re.compile(r"Launch|nrt_execute|Enqueue")
@@ -23,6 +23,9 @@ BUSY_ENOUGH = 0.8
 GPU under 80 % (expert_rules.md 40)."""
 LEAST_LAUNCHES = 50
 """Launches per step; below, it is not launching that takes the time. Ours."""
+MOST_PER_LAUNCH_NS = 200_000
+"""Host time that one launch can account for: some 10 µs, several times that with stacks and shapes
+recorded. What takes longer is other work. Ours."""
 LOW_SHARE, LIKELY_SHARE, HIGH_SHARE = 0.3, 0.5, 0.85
 """Host time that goes when a model is compiled or its launches are replayed as a graph: from
 fusing alone to one launch a step. Assumptions of ours."""
@@ -44,8 +47,8 @@ class LaunchBoundRule(Rule):
     How it is computed
     ------------------
     The replay runs the steps with half of the host's own time gone (low 30 %, high 85 %), without
-    what other rules explain, the data loader, and single stretches of 0.5 ms or more. What the
-    device does then becomes the limit.
+    what other rules explain, the data loader, and single stretches of 0.5 ms or more. Of the rest
+    no more than 0.2 ms for each launch counts. What the device does then becomes the limit.
 
     When it is wrong
     ----------------
@@ -85,7 +88,7 @@ class LaunchBoundRule(Rule):
         launches = int((work.launch_track >= 0).sum()) // context.window.num_steps
         if launches < LEAST_LAUNCHES:
             return
-        everything = _launching(context, replay)
+        everything = _launching(context, replay, launches)
         works = percent(share)
         yield Claim(
             title=f"The host launches work too slowly: the device works {works} of the time",
@@ -102,25 +105,28 @@ class LaunchBoundRule(Rule):
         )
 
 
-def _launching(context: StepContext, replay: Replay) -> Removal:
-    """The host's own time, but for loading and for long stretches of Python or of one op."""
-    apart = long_gaps(context).union(_long_ops(context))
+def _launching(context: StepContext, replay: Replay, launches: int) -> Removal:
+    """The hosts' own time, but for loading and for long stretches of Python or of one op.
+
+    Of more than so many launches can account for, only that much.
+    """
+    apart = long_gaps(context)
     for time in context.time_by_thread(context.loading).values():
         apart = apart.union(time)
-    own = replay.graph.own.items()
-    return Removal(
-        tuple(
-            HostCut(track, time.subtract(apart) if track == context.main else time)
-            for track, time in own
-        )
-    )
+    long = context.time_by_thread(_long_ops(context))
+    cuts = []
+    for track, own in replay.graph.own.items():
+        time = own.subtract(long[track]) if track in long else own
+        cuts.append(HostCut(track, time.subtract(apart) if track == context.main else time))
+    everything = Removal(tuple(cuts))
+    each_ns = context.per_step(everything.host_ns) / launches
+    return everything.scaled(min(1.0, MOST_PER_LAUNCH_NS / max(each_ns, 1.0)))
 
 
-def _long_ops(context: StepContext) -> Intervals:
-    """When ops or calls of the main thread compute or wait by themselves, too long for a launch."""
+def _long_ops(context: StepContext) -> U32:
+    """Ops and calls that compute or wait by themselves, for too long to be launching."""
     slices = context.trace.slices
-    ids = context.on_main(np.union1d(context.ops(), context.calls(_ANY)).astype(np.uint32))
+    ids = np.union1d(context.ops(), context.calls(_ANY)).astype(np.uint32)
     dur = slices.dur_ns[ids]
-    ids = ids[(dur >= LEAST_GAP_NS) & (slices.self_ns[ids] == dur)]
-    start = slices.start_ns[ids]
-    return Intervals.union_of(start, start + slices.dur_ns[ids])
+    is_long = (dur >= LEAST_GAP_NS) & (slices.self_ns[ids] == dur)
+    return np.asarray(ids[is_long], np.uint32)

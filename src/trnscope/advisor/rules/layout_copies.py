@@ -15,7 +15,9 @@ from trnscope.advisor.rule import Claim, Need, Rule
 from trnscope.advisor.words import percent
 from trnscope.model.kinds import SliceKind
 
-_COPYING = re.compile(r"^aten::(contiguous|clone)$")
+_ATEN = re.compile(r"^aten::")
+_CONTIGUOUS = re.compile(r"^aten::contiguous$")
+_CLONE = re.compile(r"^aten::clone$")
 _COPY = re.compile(r"^aten::copy_$")
 _KERNELS = re.compile(r"nchwToNhwc|nhwcToNchw|nhwcToFoldedNhwc|[Tt]ranspose(?!d)|permute", re.ASCII)
 _OPTIMIZER = re.compile(r"Optimizer\.(step|zero_grad)#")
@@ -28,7 +30,8 @@ class LayoutCopiesRule(Rule):
 
     What it finds
     -------------
-    `contiguous()` and `clone()` that copy, and kernels that turn one layout into another
+    `contiguous()` that copies, copies that other ops (`reshape`, convolutions) make of their input,
+    and kernels that turn one layout into another
     (`nchwToNhwc`, transposes).
 
     Why it costs time
@@ -41,7 +44,7 @@ class LayoutCopiesRule(Rule):
 
     When it is wrong
     ----------------
-    A copy that makes many later reads quicker is worth its time. A `clone` may be wanted as such.
+    A copy that makes many later reads quicker is worth its time.
 
     Example
     -------
@@ -66,7 +69,11 @@ class LayoutCopiesRule(Rule):
 
     def check(self, context: StepContext) -> Iterator[Claim]:
         """One claim over copying ops and converting kernels."""
-        ops = context.outermost(context.ops(_COPYING))
+        clones = context.ops(_CLONE)
+        deliberate = context.outermost(context.ops(_ATEN))
+        clones = np.setdiff1d(clones, deliberate)
+        ops = np.union1d(context.ops(_CONTIGUOUS), clones).astype(np.uint32)
+        ops = context.outermost(ops)
         outside = np.concatenate((context.ranges(_OPTIMIZER), context.loading)).astype(np.uint32)
         ops = ops[~context.lies_in(ops, outside)]
         copies = context.ops(_COPY)

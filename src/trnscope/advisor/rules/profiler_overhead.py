@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-
-import numpy as np
 
 from trnscope.advisor.context import StepContext
 from trnscope.advisor.finding import Confidence
 from trnscope.advisor.rule import Claim, Rule
 from trnscope.advisor.words import percent
-from trnscope.model.kinds import SliceKind
 
+_OWN = re.compile(r"^(?!Command Buffer Full)")
+"""Nsight's exception: there the host waits because it launches faster than the device works."""
 LEAST_SLOWDOWN = 0.25
 """Of a recorded step over one that is not recorded; stacks alone cost some 7 % (user_reports.md,
 B), a quarter changes what a step is bound by. Ours."""
@@ -61,8 +61,9 @@ class ProfilerOverheadRule(Rule):
 
     def check(self, context: StepContext) -> Iterator[Claim]:
         """A fault of the recording where its cost is clear."""
-        own = context.outermost(context.inside(context.trace.slices.of_kind(SliceKind.OVERHEAD)))
-        share = context.duration_ns(own) / max(context.step_ns, 1)
+        own = context.overheads(_OWN)
+        taken_ns = context.per_step(context.union_of(own).total)
+        share = taken_ns / max(context.step_ns, 1)
         slowdown = _measured(context)
         if slowdown is None and share < LEAST_SHARE:
             return
@@ -70,7 +71,7 @@ class ProfilerOverheadRule(Rule):
             title=f"Recording made the steps {percent(slowdown)} longer"
             if slowdown is not None
             else f"The profiler itself takes {percent(share)} of the steps",
-            evidence=own if own.size else np.empty(0, np.uint32),
+            evidence=own,
             likely=None,
             confidence=Confidence.MEDIUM,
             tries=("record again without --stack, --shapes and --memory, and fewer steps",),
