@@ -245,6 +245,15 @@ def test_a_switch_is_the_first_part_of_its_execution() -> None:
     assert (switch.start_ns, switch.end_ns, switch.source) == (10, 15, "neuron_hw")
 
 
+def test_a_fill_runs_as_a_program() -> None:
+    fill = launch(1, LaunchKind.MEMSET, "aten::zero_", (0, 1), (10, 30), num_bytes=64)
+    names = [event.name for event in system_events(recording(launches=(fill,)))]
+    assert names.count("nc_exec_running") == 2
+    assert "nrt_execute" in names
+    (row,) = rows(json.loads(trace_text(recording(launches=(fill,)))), "gpu_memset")
+    assert (row["name"], row["args"]["bytes"]) == ("Memset zero_", 64)
+
+
 def test_filters_by_type_and_by_name() -> None:
     events = system_events(recording())
     hardware = {event.name for event in filtered(events, ("hardware",))}

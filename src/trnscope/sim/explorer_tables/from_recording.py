@@ -23,7 +23,7 @@ from trnscope.sim.explorer_tables.rows import (
 )
 from trnscope.sim.signature import CollectiveSpec, GraphSpec, OpSignature
 from trnscope.sim.virtual_trace.host_samples import HostSamples
-from trnscope.sim.virtual_trace.recording import Launch, LaunchKind, Recording
+from trnscope.sim.virtual_trace.recording import EXECUTIONS, Launch, LaunchKind, Recording
 from trnscope.sim.virtual_trace.selection import dropped_text
 from trnscope.sim.virtual_trace.system_events import SystemEvent, model_name
 from trnscope.sim.virtual_trace.trace_json import HOST_PROCESS
@@ -119,7 +119,7 @@ class _Devices:
         for launch in sorted(launches, key=lambda one: (one.device_start_ns, one.sequence_id)):
             if launch.kind is LaunchKind.COLLECTIVE:
                 self._add_collective(launch)
-            elif launch.kind in (LaunchKind.KERNEL, LaunchKind.GRAPH) and not launch.on_cpu:
+            elif launch.kind in EXECUTIONS and not launch.on_cpu:
                 self._add_execution(launch)
 
     def _add_execution(self, launch: Launch) -> None:

@@ -24,6 +24,10 @@ class LaunchKind(IntEnum):
     COLLECTIVE = 6
 
 
+EXECUTIONS = (LaunchKind.KERNEL, LaunchKind.GRAPH, LaunchKind.MEMSET)
+"""What runs as a program on the engines of a core; a fill does too."""
+
+
 class HostKind(IntEnum):
     """Whose range a host row is."""
 

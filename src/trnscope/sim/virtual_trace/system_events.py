@@ -23,7 +23,6 @@ COPIES = {
     LaunchKind.COPY_H2D: "dmem_buf_copyin",
     LaunchKind.COPY_D2H: "dmem_buf_copyout",
     LaunchKind.COPY_D2D: "dmem_buf_copy",
-    LaunchKind.MEMSET: "dmem_buf_memset",
 }
 WORKER_THREAD = 9_000_000
 """Threads of the runtime's workers, one a core, count up from here."""

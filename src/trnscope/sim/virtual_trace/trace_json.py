@@ -53,7 +53,7 @@ RUNTIME_CALLS = {
     LaunchKind.COPY_H2D: "nrt_tensor_write",
     LaunchKind.COPY_D2H: "nrt_tensor_read",
     LaunchKind.COPY_D2D: "nrt_tensor_copy",
-    LaunchKind.MEMSET: "nrt_tensor_memset",
+    LaunchKind.MEMSET: "nrt_execute",
 }
 """The host call that enqueues each kind of work, by the runtime's own names where it has one."""
 DRIVER_CALL = "kmgr_exec_core"
