@@ -27,7 +27,7 @@ from trnscope.analysis.flops import (
     is_wrapper,
     parse_call,
 )
-from trnscope.analysis.grouping import I64, U32, group_sum
+from trnscope.analysis.grouping import I64, U32, group_sum, pair_up
 from trnscope.model.kinds import SliceKind
 from trnscope.store.reader import Trace
 from trnscope.store.tables import Bool
@@ -255,26 +255,31 @@ _TEXTS = ("input_dims", "input_types", "input_strides", "concrete_inputs")
 
 def _signatures(trace: Trace, calls: U32, counted: Bool) -> tuple[I64, tuple[Signature, ...]]:
     """For each call the number of its signature, and the signatures."""
-    columns = [trace.slices.name[calls].astype(np.int64)]
+    number = trace.slices.name[calls].astype(np.int64)
     for key in _TEXTS:
-        attribute = trace.attribute(key)
-        if attribute is None:
-            columns.append(np.zeros(calls.size, np.int64))
-            continue
-        has, value = attribute.of(calls)
-        columns.append(np.where(has, value.astype(np.int64) + 1, 0))
-    columns.append(counted[calls].astype(np.int64))
-    table, number = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
-    return number.reshape(-1), tuple(_signature(trace, row) for row in table.tolist())
+        number = pair_up(number, _text_numbers(trace, key, calls)).key.astype(np.int64)
+    number = pair_up(number, counted[calls].astype(np.int64)).key.astype(np.int64)
+    _, first, number = np.unique(number, return_index=True, return_inverse=True)
+    signatures = tuple(_signature(trace, call, counted) for call in calls[first].tolist())
+    return number, signatures
 
 
-def _signature(trace: Trace, row: list[int]) -> Signature:
-    name, *texts, is_counted = row
+def _text_numbers(trace: Trace, key: str, calls: U32) -> I64:
+    """For each call 0, or 1 + the string id of one of its arguments' texts."""
+    attribute = trace.attribute(key)
+    if attribute is None:
+        return np.zeros(calls.size, np.int64)
+    has, value = attribute.of(calls)
+    return np.where(has, value.astype(np.int64) + 1, 0)
+
+
+def _signature(trace: Trace, call: int, counted: Bool) -> Signature:
+    """The signature of one call."""
+    texts = [int(_text_numbers(trace, key, np.array([call], np.uint32))[0]) for key in _TEXTS]
     dims, types, strides, values = (trace.strings[at - 1] if at else None for at in texts)
-    call_name: str = trace.strings[name]
-    return Signature(
-        call_name, dims, types, _work(call_name, dims, types, strides, values, bool(is_counted))
-    )
+    name: str = trace.strings[int(trace.slices.name[call])]
+    work = _work(name, dims, types, strides, values, bool(counted[call]))
+    return Signature(name, dims, types, work)
 
 
 @lru_cache(maxsize=1 << 14)

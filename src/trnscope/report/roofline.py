@@ -26,6 +26,7 @@ _NO_LIMIT = {
 }
 _LEAST_SHARE = 0.0005
 """A smaller share would be shown as 0.0 %."""
+_MOSTLY = 0.5
 _SHOWN_DTYPES = 3
 
 
@@ -37,6 +38,8 @@ def roofline_lines(result: Roofline, view: View) -> Iterator[Text]:
         return
     yield Text(printable(_sentence(result, simulated=view.simulated is not None)), style="bold")
     yield Text()
+    if (result.uncounted_ratio or 0) > _MOSTLY:
+        yield warning("Most of that time has no known FLOPs, so the rest says little of the whole.")
     yield from _utilisation(result)
     yield from _table(result, view)
     yield from _notes(result)
