@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from os import PathLike
+from collections.abc import Callable, Iterable, Mapping
+from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +17,40 @@ Progress = Callable[[int, int], None]
 """Called with the bytes read so far and the bytes in all."""
 
 
-def open(*paths: str | PathLike[str], progress: Progress | None = None) -> OpenedProfile:
-    """Open one trace, or the traces of the ranks of one job.
+AnyPath = str | PathLike[str]
+
+
+def open(*paths: AnyPath | Iterable[AnyPath], progress: Progress | None = None) -> OpenedProfile:
+    """Open one trace, or the traces of the ranks of one job: paths, or lists of them.
 
     A path may be a folder of a Neuron profile: one trace a rank, or the tables of Neuron Explorer.
     Each file is read once; its index is kept in the cache, and opening it again takes
     milliseconds. Raises :class:`UsageError` for a path that cannot be read and
     :class:`TraceFormatError` for a file that is no trace.
     """
-    if not paths:
+    named = [path for given in paths for path in _paths_in(given)]
+    if not named:
         raise UsageError("no trace given", hint="name a trace file")
-    found = [each for path in paths for each in _sources_at(Path(path))]
+    found = [each for path in named for each in _sources_at(path)]
     return OpenedProfile(tuple(_open_one(path, place, progress) for path, place in found))
+
+
+def _paths_in(given: object) -> list[Path]:
+    """The path, or the paths of a list; a dict is no list of paths, nor are bytes one."""
+    if isinstance(given, Iterable) and not isinstance(given, str | PathLike | bytes | Mapping):
+        return [_path(one) for one in given]
+    return [_path(given)]
+
+
+def _path(given: object) -> Path:
+    # A PathLike may stand for a path in bytes as well.
+    if isinstance(given, str | PathLike) and isinstance(fspath(given), str):
+        return Path(given)
+    kind = type(given).__name__
+    raise UsageError(
+        f"trnscope.open takes paths (str or Path), or lists of them, not {kind}",
+        hint='write trnscope.open("trace.json")',
+    )
 
 
 def _sources_at(path: Path) -> list[tuple[Path, SourcePlace | None]]:

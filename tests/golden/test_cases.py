@@ -299,12 +299,12 @@ def test_case_21_backward_on_the_autograd_thread(case: Case) -> None:
         (False, "by_annotation_right_us"),
     ):
         result = attribute_device_time(profile, same_thread_only=same_thread_only)
-        by_name = {row.name: row.self_device_ns for row in result.annotations}
+        by_name = {row.name: row.self_device_ns for row in result.rows}
         step = by_name.pop("ProfilerStep#5")
         found = {**dict.fromkeys(want[key], 0), **by_name}
         found["unattributed"] = result.unattributed_ns + step
         assert found == in_ns(want[key])
-    (total,) = [row for row in result.annotations if row.name == "ProfilerStep#5"]
+    (total,) = [row for row in result.rows if row.name == "ProfilerStep#5"]
     assert total.device_total_ns == want["ProfilerStep#5_device_us"] * US
     (trace,) = profile.traces
     links = link_backward(trace)
@@ -315,7 +315,7 @@ def test_case_21_backward_on_the_autograd_thread(case: Case) -> None:
 
 
 def test_case_23_steps_doubled_and_overlapping(case: Case) -> None:
-    want, found = case.expected, steps(case.profile()).steps
+    want, found = case.expected, steps(case.profile()).rows
     assert len(found) == want["steps"]
     starts = np.array([step.start_ns for step in found])
     gaps = np.diff(starts)

@@ -101,7 +101,7 @@ def test_21_backward_on_the_autograd_thread(shared: Path) -> None:
         (False, "by_annotation_right_us"),
     ):
         found = attribute_device_time(profile, same_thread_only=same_thread_only)
-        named = {row.name: row.device_total_ns for row in found.annotations}
+        named = {row.name: row.device_total_ns for row in found.rows}
         named["unattributed"] = found.unattributed_ns
         del named["ProfilerStep#5"]
         assert named == in_ns(expected[key])

@@ -188,7 +188,7 @@ def test_trnscope_profile_writes_virtual_time(tmp_path: Path) -> None:
     assert json.loads(trace.read_text())["trnscopeSimulation"]["clock"] == "virtual"
     assert_all_linked(trace)
     profile = trnscope.open(trace)
-    assert [step.name for step in profile.steps().steps] == ["ProfilerStep#2", "ProfilerStep#3"]
+    assert [step.name for step in profile.steps().rows] == ["ProfilerStep#2", "ProfilerStep#3"]
     assert profile.simulated_by is not None and profile.simulated_by.startswith("trn2 model v")
 
 

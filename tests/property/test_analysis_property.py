@@ -230,10 +230,10 @@ def test_attribution_gives_each_nanosecond_once(
 ) -> None:
     with tempfile.TemporaryDirectory() as directory:
         found = attribute_device_time(Profile((build(directory, work, num_steps, offset),)))
-    given_ns = sum(row.self_device_ns for row in found.annotations)
+    given_ns = sum(row.self_device_ns for row in found.rows)
     assert given_ns + found.unattributed_ns == sum(one.dur for one in work)
     assert found.unlinked_ns == sum(one.dur for one in work if one.launch is None)
-    for row in found.annotations:
+    for row in found.rows:
         assert 0 <= row.self_device_ns <= row.device_total_ns
         assert 0 <= row.other_thread_ns <= row.device_total_ns
 

@@ -36,14 +36,14 @@ def training_step(tmp_path: Path) -> Trace:
 
 
 def totals(attribution: Attribution) -> dict[str, int]:
-    return {row.name: row.device_total_ns for row in attribution.annotations}
+    return {row.name: row.device_total_ns for row in attribution.rows}
 
 
 def test_backward_belongs_to_the_thread_that_called_it(training_step: Trace) -> None:
     found = attribute_device_time(Profile((training_step,)))
     assert totals(found) == {"ProfilerStep#5": 230, "backward": 120, "forward": 80, "optimizer": 30}
-    assert {r.name: r.self_device_ns for r in found.annotations}["ProfilerStep#5"] == 0
-    assert {r.name: r.other_thread_ns for r in found.annotations}["backward"] == 120
+    assert {r.name: r.self_device_ns for r in found.rows}["ProfilerStep#5"] == 0
+    assert {r.name: r.other_thread_ns for r in found.rows}["backward"] == 120
     assert found.unattributed_ns == 0
 
 
@@ -112,7 +112,7 @@ def test_own_annotations_come_first_and_a_name_counts_once(tmp_path: Path) -> No
     found = attribute_device_time(Profile((b.build(),)))
     rows = {
         r.name: (r.calls, r.self_device_ns, r.device_total_ns, r.other_thread_ns)
-        for r in found.annotations
+        for r in found.rows
     }
     assert rows == {
         "step": (1, 3, 15, 8),
@@ -143,5 +143,5 @@ def test_sums_beyond_float64_are_exact(tmp_path: Path) -> None:
     for number, (stream, dur) in enumerate(zip(streams, (1 << 53, 1), strict=True), start=1):
         b.slice(cpu, "cudaLaunchKernel", 10 * number, 5, SliceKind.RUNTIME, correlation=number)
         b.slice(stream, "k", 10 * number, dur, SliceKind.KERNEL, correlation=number)
-    (row,) = attribute_device_time(Profile((b.build(),))).annotations
+    (row,) = attribute_device_time(Profile((b.build(),))).rows
     assert row.self_device_ns == row.device_total_ns == (1 << 53) + 1

@@ -54,7 +54,7 @@ class AnnotationTime:
 class Attribution:
     """Device time by annotation: ``sum(self_device_ns) + unattributed`` is all device time."""
 
-    annotations: tuple[AnnotationTime, ...]
+    rows: tuple[AnnotationTime, ...]
     """By trace, then by ``device_total_ns``, falling."""
     unlinked_ns: int
     """Device time whose launch is not in the trace."""
@@ -70,7 +70,7 @@ class Attribution:
         """``{"schema": 1, "annotations": [...], ...}``."""
         return {
             "schema": 1,
-            "annotations": [row.to_json() for row in self.annotations],
+            "annotations": [row.to_json() for row in self.rows],
             "unattributed_device_ns": self.unattributed_ns,
             "unlinked_ns": self.unlinked_ns,
             "outside_ns": self.outside_ns,
@@ -86,7 +86,7 @@ def attribute_device_time(profile: Profile, *, same_thread_only: bool = False) -
         _attribute(trace, source, same_thread_only) for source, trace in enumerate(profile.traces)
     ]
     return Attribution(
-        annotations=tuple(row for part in parts for row in part.annotations),
+        rows=tuple(row for part in parts for row in part.rows),
         unlinked_ns=sum(part.unlinked_ns for part in parts),
         outside_ns=sum(part.outside_ns for part in parts),
     )
@@ -139,7 +139,7 @@ def _attribute(trace: Trace, source: int, same_thread_only: bool) -> Attribution
         pair = (own, int(caller[own]))
         shares.append(_share(trace, annotations, pair, launched_ns[mine], dur_ns[mine]))
     return Attribution(
-        annotations=_rows(trace, source, annotations, shares),
+        rows=_rows(trace, source, annotations, shares),
         unlinked_ns=int(slices.dur_ns[links.device_slice[~links.has_launch]].sum()),
         outside_ns=sum(share.outside_ns for share in shares),
     )

@@ -67,11 +67,11 @@ class StepSummary:
 class Steps:
     """The steps of a profile, by trace, then by start."""
 
-    steps: tuple[StepSummary, ...]
+    rows: tuple[StepSummary, ...]
 
     def to_json(self) -> dict[str, object]:
         """``{"schema": 1, "steps": [...]}``."""
-        return {"schema": 1, "steps": [step.to_json() for step in self.steps]}
+        return {"schema": 1, "steps": [step.to_json() for step in self.rows]}
 
 
 def steps(profile: Profile) -> Steps:

@@ -29,15 +29,15 @@ _EVIDENCE = {
 def steps_lines(result: Steps, view: View) -> Iterator[Text]:
     """Each step's duration and device time, and how both were found."""
     yield from title(view, "Steps")
-    if not result.steps:
+    if not result.rows:
         yield note(NO_STEPS)
         return
-    yield from steps_table(result.steps, view).lines(view.width)
-    yield from cut_note(view, len(result.steps), "step")
-    yield from Owners.of(result.steps).notes()
-    for evidence in dict.fromkeys(step.evidence for step in result.steps):
+    yield from steps_table(result.rows, view).lines(view.width)
+    yield from cut_note(view, len(result.rows), "step")
+    yield from Owners.of(result.rows).notes()
+    for evidence in dict.fromkeys(step.evidence for step in result.rows):
         yield note(_EVIDENCE[evidence])
-    if has_device_time(result.steps):
+    if has_device_time(result.rows):
         yield note(
             "Device time is the union of device work, added over devices: by launch, what the "
             "step launched; by clock, what ran during it."
