@@ -255,13 +255,15 @@ _TEXTS = ("input_dims", "input_types", "input_strides", "concrete_inputs")
 
 def _signatures(trace: Trace, calls: U32, counted: Bool) -> tuple[I64, tuple[Signature, ...]]:
     """For each call the number of its signature, and the signatures."""
-    number = trace.slices.name[calls].astype(np.int64)
-    for key in _TEXTS:
-        number = pair_up(number, _text_numbers(trace, key, calls)).key.astype(np.int64)
-    number = pair_up(number, counted[calls].astype(np.int64)).key.astype(np.int64)
+    columns = [trace.slices.name[calls].astype(np.int64)]
+    columns += [_text_numbers(trace, key, calls) for key in _TEXTS]
+    columns.append(counted[calls].astype(np.int64))
+    number = columns[0]
+    for column in columns[1:]:
+        number = pair_up(number, column).key.astype(np.int64)
     _, first, number = np.unique(number, return_index=True, return_inverse=True)
-    signatures = tuple(_signature(trace, call, counted) for call in calls[first].tolist())
-    return number, signatures
+    rows = np.stack(columns, axis=1)[first].tolist()
+    return number, tuple(_signature(trace, row) for row in rows)
 
 
 def _text_numbers(trace: Trace, key: str, calls: U32) -> I64:
@@ -273,13 +275,12 @@ def _text_numbers(trace: Trace, key: str, calls: U32) -> I64:
     return np.where(has, value.astype(np.int64) + 1, 0)
 
 
-def _signature(trace: Trace, call: int, counted: Bool) -> Signature:
-    """The signature of one call."""
-    texts = [int(_text_numbers(trace, key, np.array([call], np.uint32))[0]) for key in _TEXTS]
+def _signature(trace: Trace, row: list[int]) -> Signature:
+    name, *texts, is_counted = row
     dims, types, strides, values = (trace.strings[at - 1] if at else None for at in texts)
-    name: str = trace.strings[int(trace.slices.name[call])]
-    work = _work(name, dims, types, strides, values, bool(counted[call]))
-    return Signature(name, dims, types, work)
+    op: str = trace.strings[name]
+    work = _work(op, dims, types, strides, values, bool(is_counted))
+    return Signature(op, dims, types, work)
 
 
 @lru_cache(maxsize=1 << 14)
