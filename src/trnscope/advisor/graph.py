@@ -18,7 +18,7 @@ from trnscope.advisor.host_waits import HostWait, batch_waits, device_waits
 from trnscope.advisor.stream_order import StreamWork, stream_work
 from trnscope.advisor.window import StepWindow, host_bounds
 from trnscope.analysis.step_finder import find_steps
-from trnscope.analysis.threads import main_thread
+from trnscope.analysis.threads import is_host_thread, main_thread
 from trnscope.model.intervals import I64, Intervals
 from trnscope.store.reader import Trace
 
@@ -84,6 +84,8 @@ def build_graph(trace: Trace, window: StepWindow) -> StepGraph | None:
     for wait in waits:
         maker.add_wait(wait)
     maker.add_bursts(bursts(trace, main, start_ns, end_ns))
+    for track in _other_programs(trace, main, maker.tracks()):
+        maker.add_program(track)
     return StepGraph(window, main, end_ns, maker.points(), maker.own(), work)
 
 
@@ -95,6 +97,16 @@ def _outside(waits: list[HostWait], batches: list[HostWait]) -> list[HostWait]:
         if not any(
             b.track == wait.track and b.start_ns <= wait.start_ns < b.end_ns for b in batches
         )
+    ]
+
+
+def _other_programs(trace: Trace, main: int, tracks: set[int]) -> list[int]:
+    """Those threads that belong to another process than the main one."""
+    on_host, process = is_host_thread(trace), trace.tracks[main].process
+    return [
+        track
+        for track in sorted(tracks)
+        if track >= 0 and on_host[track] and trace.tracks[track].process != process
     ]
 
 
@@ -155,6 +167,17 @@ class _Maker:
     def _add(self, point: HostPoint, rank: int, meets: int | None = None) -> int:
         self._drafts.append(_Draft(point, rank, meets))
         return len(self._drafts) - 1
+
+    def tracks(self) -> set[int]:
+        """Host threads that wait or launch in the window."""
+        waiting = {draft.point.track for draft in self._drafts}
+        return waiting | set(np.unique(self._work.launch_track).tolist())
+
+    def add_program(self, track: int) -> None:
+        """A thread of another process: it runs by itself through the whole window."""
+        start_ns = self._bounds[0]
+        self._add(HostPoint(track, start_ns, Awaited.TIME, start_ns), 0)
+        self._runs[track] = [self._bounds]
 
     def points(self) -> tuple[HostPoint, ...]:
         """All points by time, their targets renumbered."""

@@ -51,11 +51,12 @@ def op_time(trace: Trace, track: int, start_ns: int, end_ns: int) -> Intervals:
 
 
 def bursts(trace: Trace, main: int, start_ns: int, end_ns: int) -> tuple[Burst, ...]:
-    """What threads other than ``main`` do in a window, by end."""
+    """What threads other than ``main``, of its process, do in a window, by end."""
     busy = op_time(trace, main, start_ns, end_ns)
+    process = trace.tracks[main].process
     found: list[Burst] = []
     for track in np.flatnonzero(is_host_thread(trace)).tolist():
-        if track != main:
+        if track != main and trace.tracks[track].process == process:
             theirs = op_time(trace, track, start_ns, end_ns)
             found += _of_thread(track, theirs, busy, start_ns, end_ns)
     return tuple(sorted(found, key=lambda one: (one.end_ns, one.start_ns, one.track)))

@@ -20,6 +20,11 @@ _COPIES = re.compile(r"[Mm]emcpy|tensor_read|tensor_write")
 _LOADER = re.compile(r"enumerate\(DataLoader\)#_MultiProcessing")
 LEAST_LOADER_WAIT_NS = 500_000
 """A batch that is ready is handed over faster than this; a longer call waited for a worker."""
+LEAST_BLOCKED_NS = 50_000
+"""A launch takes some 10 µs; one that takes longer may have waited for room in the queue."""
+FULL_QUEUE = 500
+"""Pieces of work queued from which on a long launch waited for room: CUDA holds 1,024 launches
+(expert_rules.md 93), and a launch may be of several pieces."""
 CLOCK_TOLERANCE_NS = 5_000
 """Device work may end so much after the call that waited for it: the two clocks differ."""
 
@@ -56,7 +61,12 @@ def device_waits(trace: Trace, start_ns: int, end_ns: int) -> list[HostWait]:
     known = _Work(work[order], calls[order], trace.slices.start_ns[calls[order]], ended[order])
     waiting = slices_named(trace, runtime, _WAITS.search)
     copying = slices_named(trace, runtime, _COPIES.search)
-    return [*_for_all(trace, waiting, known), *_for_itself(trace, copying, known)]
+    rest = np.setdiff1d(np.intersect1d(calls, runtime), np.union1d(waiting, copying))
+    return [
+        *_for_all(trace, waiting, known),
+        *_for_itself(trace, copying, known),
+        *_for_room(trace, rest.astype(np.uint32), known),
+    ]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -91,6 +101,24 @@ def _for_itself(trace: Trace, calls: U32, work: _Work) -> list[HostWait]:
     # Of several copies of one call the last to end counts.
     last = {int(work.calls[at]): at for at in waited.tolist()}
     return [_wait(trace, call, work, at) for call, at in last.items()]
+
+
+def _for_room(trace: Trace, calls: U32, work: _Work) -> list[HostWait]:
+    """Launches that found the queue full: they end when a piece of work does."""
+    slices = trace.slices
+    calls = calls[slices.dur_ns[calls] >= LEAST_BLOCKED_NS]
+    start = slices.start_ns[calls]
+    end = start + slices.dur_ns[calls]
+    unlinked = trace.launches.device_slice[~trace.launches.has_launch]
+    all_ended = np.sort(
+        np.append(work.ended_ns, slices.start_ns[unlinked] + slices.dur_ns[unlinked])
+    )
+    launched = np.sort(work.launched_ns)
+    queued = np.searchsorted(launched, start) + unlinked.size - np.searchsorted(all_ended, start)
+    low = np.searchsorted(work.ended_ns, start, side="right")
+    high = np.searchsorted(work.ended_ns, end, side="right")
+    full = np.flatnonzero((queued >= FULL_QUEUE) & (high > low))
+    return [_wait(trace, int(calls[at]), work, int(high[at]) - 1) for at in full.tolist()]
 
 
 def _wait(trace: Trace, call: int, work: _Work, at: int) -> HostWait:

@@ -54,7 +54,7 @@ class AllocatorStallsRule(Rule):
     code = "ME01"
     name = "allocator-stalls"
     subject = "allocating device memory"
-    needs = (Need.DEVICE_WORK,)
+    needs = (Need.DEVICE_WORK, Need.STEPS)
     specificity = 3
 
     def check(self, context: StepContext) -> Iterator[Claim]:

@@ -9,8 +9,12 @@ import numpy as np
 from trnscope.advisor.context import StepContext
 from trnscope.advisor.finding import Confidence
 from trnscope.advisor.rule import Claim, Rule
+from trnscope.advisor.words import percent
 from trnscope.analysis.launch import launch_calls, launches_without_work
 from trnscope.store.reader import Trace
+
+MOST_UNLINKED = 0.4
+"""Of the device time without a launch; beyond, what the host has to do with it is unknown. Ours."""
 
 
 class IncompleteCaptureRule(Rule):
@@ -18,8 +22,8 @@ class IncompleteCaptureRule(Rule):
 
     What it finds
     -------------
-    A file that is cut off or damaged, and launches without any device work: the device was not
-    recorded.
+    A file that is cut off or damaged; launches of which most have no device work (the device
+    was not recorded, or a graph was captured and not run); device work of which more than 40 % has no launch (the host was not recorded).
 
     Why it costs time
     -----------------
@@ -79,7 +83,23 @@ def missing_part(trace: Trace) -> str | None:
     if not trace.health.complete:
         warnings = trace.health.warnings
         return warnings[0].message if warnings else "parts of the file are missing"
-    lost = launches_without_work(trace).size
-    if lost and trace.launches.device_slice.size == 0:
-        return f"{lost} of {launch_calls(trace).size} launches, but no device work at all"
+    lost, calls = launches_without_work(trace).size, launch_calls(trace).size
+    if 2 * lost > calls:
+        return (
+            f"{lost} of {calls} launches have no device work: the device was not recorded, or they "
+            "were captured into a graph that did not run"
+        )
+    share = _unlinked_share(trace)
+    if share > MOST_UNLINKED:
+        return (
+            f"{percent(share)} of the device work has no launch: it was launched before recording "
+            "began, or the host was not recorded"
+        )
     return None
+
+
+def _unlinked_share(trace: Trace) -> float:
+    """Of the device time, whose launch is not in the trace; 0 without device work."""
+    work, dur = trace.launches.device_slice, trace.slices.dur_ns
+    unlinked = work[~trace.launches.has_launch]
+    return int(dur[unlinked].sum()) / max(int(dur[work].sum()), 1)
