@@ -8,13 +8,14 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from trnscope.capture.options import CaptureSettings, ProcessSettings, RunOptions, StepsBy
 from trnscope.capture.record import CaptureRecord, Overhead, record_path
 from trnscope.capture.run import BOOTSTRAP, RunResult, child_environment, command_for
-from trnscope.errors import TraceFormatError, UsageError
+from trnscope.errors import TraceFormatError, TrnscopeError, UsageError
 
 RECORD = CaptureRecord(
     pid=7,
@@ -155,3 +156,28 @@ def test_importing_the_package_imports_no_torch() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+def test_a_simulated_device_is_checked_before_the_script_starts() -> None:
+    settings = CaptureSettings(device="sim:trn2", lnc=1, numerics=False)
+    assert settings.target is not None
+    assert (settings.target.instance, settings.target.lnc) == ("trn2", 1)
+    assert settings.target.numerics is False
+    assert CaptureSettings().target is None
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"device": "cuda"}, "no simulated device: cuda"),
+        ({"device": "sim:"}, "no simulated device: sim:"),
+        ({"device": "sim:trn9"}, "unknown instance 'trn9'"),
+        ({"device": "sim:trn2", "lnc": 3}, "no logical cores of 3"),
+        ({"device": "sim:trn2", "with_stack": True}, "no Python stacks"),
+        ({"lnc": 2}, "add --device"),
+        ({"numerics": False}, "add --device"),
+    ],
+)
+def test_wrong_simulated_devices(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(TrnscopeError, match=message):
+        CaptureSettings(**options)

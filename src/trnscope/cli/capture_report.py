@@ -43,8 +43,7 @@ def report(result: RunResult, *, as_json: bool) -> int:
         print_compact_json(run_document(result, profile))
     elif profile is not None:
         print_lines(report_lines(profile, result.records, view_of(profile, width=text_width())))
-        with_stack = any(record.with_stack for record in result.records)
-        print_lines(next_lines(result.traces, with_stack=with_stack))
+        print_lines(next_lines(result.traces, with_stack=_with_stack(result.records)))
     return result.exit_code
 
 
@@ -73,7 +72,7 @@ def report_lines(
         yield note("All times are virtual: what recording costs this machine is not in them.")
 
 
-def next_lines(traces: tuple[Path, ...], *, with_stack: bool) -> Iterator[Text]:
+def next_lines(traces: tuple[Path, ...], *, with_stack: bool | None) -> Iterator[Text]:
     """Where the traces are and what to do with them."""
     traces = tuple(map(_from_here, traces))
     for trace in traces:
@@ -83,8 +82,15 @@ def next_lines(traces: tuple[Path, ...], *, with_stack: bool) -> Iterator[Text]:
     if with_stack:
         yield note("Which lines of Python the ops come from:")
         yield _command(f"ops --by stack {_argument(traces)}")
-    else:
+    elif with_stack is not None:
         yield note("To see lines of Python as well, run again with --stack.")
+
+
+def _with_stack(records: tuple[CaptureRecord, ...]) -> bool | None:
+    """Whether Python stacks were recorded; None where they cannot be: a simulated device."""
+    if any(record.device is not None for record in records):
+        return None
+    return any(record.with_stack for record in records)
 
 
 def _command(arguments: str) -> Text:
