@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tools import hardware_page
 from trnscope.errors import UnknownHardwareError
 from trnscope.hardware.chips import Chip, Quantity, chips, find, load
 
@@ -103,3 +104,7 @@ def test_a_misspelt_name_gets_a_suggestion() -> None:
         load("h100-smx")
     with pytest.raises(UnknownHardwareError, match="known are a100-"):
         load("zzz")
+
+
+def test_the_page_of_the_documentation_is_up_to_date() -> None:
+    assert hardware_page.PAGE.read_text(encoding="utf-8") == hardware_page.hardware_page()

@@ -32,7 +32,7 @@ from trnscope.model.kinds import SliceKind
 from trnscope.store.reader import Trace
 from trnscope.store.tables import Bool
 
-_REDUCED_FLOAT32 = re.compile(r"tf32|xf32|s1688(?!.*f16)", re.IGNORECASE)
+_REDUCED_FLOAT32 = re.compile(r"tf32|xf32|s1688(?!.*fp?16)", re.IGNORECASE)
 """Kernels that multiply float32 at reduced precision, by the names that libraries give them."""
 _TO_OR_FROM_HOST = re.compile(r"HtoD|DtoH|HostToDevice|DeviceToHost|h2d|d2h|Host")
 
