@@ -15,7 +15,7 @@ from trnscope.advisor.finding import (
     Withheld,
 )
 from trnscope.advisor.needs import missing_need
-from trnscope.advisor.registry import by_specificity
+from trnscope.advisor.registry import RULES, by_specificity
 from trnscope.advisor.removal import Removal
 from trnscope.advisor.replay import Replay
 from trnscope.advisor.rule import Claim, Rule
@@ -68,7 +68,7 @@ def explain(profile: Profile, *, step: int | None = None) -> Explanation:
     shown = next((part for part in parts if findings and part.at == findings[0].trace), parts[0])
     asked = shown.context
     return Explanation(
-        verdict=Verdict(_verdict(findings, asked), False, None),
+        verdict=Verdict(_verdict(findings, asked, len(shown.withheld)), False, None),
         step_ns=asked.step_ns,
         num_steps=asked.window.num_steps if asked.window.has_steps else 0,
         split=_split(profile, shown),
@@ -236,7 +236,7 @@ def _name_of(trace: Trace, at: int) -> str:
     return f"file {at + 1}" if trace.source.rank is None else f"rank {trace.source.rank}"
 
 
-def _verdict(findings: Sequence[Finding], context: StepContext) -> str:
+def _verdict(findings: Sequence[Finding], context: StepContext, num_withheld: int) -> str:
     whole = "a step" if context.window.has_steps else "the whole trace"
     step = f"{whole} of {about_ns(context.step_ns)}"
     timed = [finding for finding in findings if finding.recoverable is not None]
@@ -246,6 +246,9 @@ def _verdict(findings: Sequence[Finding], context: StepContext) -> str:
     idle = _idle_share(context)
     if idle >= UNEXPLAINED_IDLE:
         return f"No rule explains why the device is idle for {percent(idle)} of {step}."
+    if 2 * num_withheld > len(RULES):
+        asked = len(RULES) - num_withheld
+        return f"Nothing found in {step}, but only {asked} of {len(RULES)} rules could be asked."
     return f"Healthy: no known cause takes {percent(LEAST_SHARE)} or more of {step}."
 
 

@@ -22,8 +22,9 @@ class IncompleteCaptureRule(Rule):
 
     What it finds
     -------------
-    A file that is cut off or damaged; launches of which most have no device work (the device
-    was not recorded, or a graph was captured and not run); device work of which more than 40 % has no launch (the host was not recorded).
+    A file that is cut off or damaged; launches of which most have no device work (the device was
+    not recorded, or a graph was captured and not run); device work of which more than 40 % has no
+    launch (the host was not recorded).
 
     Why it costs time
     -----------------
