@@ -1,8 +1,8 @@
 """Writes the generated parts of the documentation: ``make docs``.
 
-Generated are: docs/reference/cli.md from the command line itself; the output under each command
-of a ``console`` block, from running it; the lists of how-to and of metric pages; and the example
-traces.
+Generated are: docs/reference/cli.md from the command line itself and docs/reference/python.md
+from the docstrings; the output under each command of a ``console`` block, from running it; the
+lists of how-to and of metric pages; and the example traces.
 """
 
 from __future__ import annotations
@@ -20,12 +20,14 @@ from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 from tools import make_example_neuron, make_example_trace
+from tools.python_reference import python_reference
 from trnscope.cli.app import app
 
 REPO = Path(__file__).resolve().parents[1]
 DOCS = REPO / "docs"
 INDEX = DOCS / "README.md"
 REFERENCE = DOCS / "reference" / "cli.md"
+PYTHON = DOCS / "reference" / "python.md"
 CONCEPTS = DOCS / "concepts.md"
 WIDTH = 100
 
@@ -36,7 +38,7 @@ _LIST = re.compile(r"(<!-- (\w+): begin -->\n).*?(<!-- \2: end -->)", re.DOTALL)
 def pages() -> list[Path]:
     """Every page of the documentation that is written by hand."""
     found = [REPO / "README.md", *sorted(DOCS.rglob("*.md"))]
-    return [page for page in found if page != REFERENCE]
+    return [page for page in found if page not in (REFERENCE, PYTHON)]
 
 
 def commands_in(page: str) -> list[str]:
@@ -171,6 +173,7 @@ def main() -> None:
     make_example_neuron.main()
     REFERENCE.parent.mkdir(exist_ok=True)
     REFERENCE.write_text(reference(), encoding="utf-8")
+    PYTHON.write_text(python_reference(), encoding="utf-8")
     for page in (CONCEPTS, INDEX):
         page.write_text(with_lists(page.read_text(encoding="utf-8")), encoding="utf-8")
     with tempfile.TemporaryDirectory() as place:

@@ -12,13 +12,15 @@ from typing import Any
 import pytest
 
 from tools import make_docs, make_example_trace
+from tools.python_reference import python_reference
 from trnscope.cli.app import app
 from trnscope.cli.main import run
+from trnscope.opened import OpenedProfile
 
 REPO = make_docs.REPO
 DOCS = make_docs.DOCS
 HAND_WRITTEN = make_docs.pages()
-ALL_PAGES = sorted({*HAND_WRITTEN, make_docs.REFERENCE, *REPO.glob("*.md")})
+ALL_PAGES = sorted({*HAND_WRITTEN, make_docs.REFERENCE, make_docs.PYTHON, *REPO.glob("*.md")})
 COMMANDS = [command.callback.__name__ for command in app.registered_commands if command.callback]
 
 _LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)[^)]*\)")
@@ -47,6 +49,16 @@ def examples(tmp_path: Path) -> Path:
 
 def test_the_command_line_reference_is_up_to_date() -> None:
     assert make_docs.REFERENCE.read_text(encoding="utf-8") == make_docs.reference()
+
+
+def test_the_python_reference_is_up_to_date_and_names_everything() -> None:
+    page = make_docs.PYTHON.read_text(encoding="utf-8")
+    assert page == python_reference()
+    for name in vars(OpenedProfile):
+        if not name.startswith("_"):
+            assert f"\n### .{name}\n" in page
+    assert "\n### OpRow\n" in page
+    assert "| `self_device_ns` | `int \\| None` |" in page
 
 
 def test_the_example_traces_are_up_to_date() -> None:
