@@ -59,10 +59,19 @@ def recording(**more: object) -> Recording:
             host(1, "ProfilerStep#3", 0, 100_000, kind=HostKind.ANNOTATION),
             host(2, "aten::copy_", 1_000, 6_000),
             host(3, "aten::linear", 7_001, 20_003, inputs=INPUTS),
-            host(4, "aten::mm", 8_000, 20_000, sequence_number=7, forward_thread=0),
+            host(4, "aten::mm", 8_000, 20_000, sequence_number=7),
             host(5, "c10d::allreduce_", 21_000, 25_000),
             host(6, "aten::item", 26_000, 90_000),
-            host(7, "MmBackward0", 30_000, 31_000, kind=HostKind.BACKWARD, thread=1),
+            host(
+                7,
+                "MmBackward0",
+                30_000,
+                31_000,
+                kind=HostKind.BACKWARD,
+                thread=1,
+                sequence_number=7,
+                forward_thread=0,
+            ),
         ),
         "launches": (
             launch(

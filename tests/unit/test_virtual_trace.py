@@ -11,6 +11,7 @@ import pytest
 
 from tests.unit.chrome_json import open_path
 from tests.unit.recordings import SEQUENCE, TRN2, launch, recording
+from trnscope.analysis.backward import link_backward
 from trnscope.analysis.breakdown import breakdown
 from trnscope.analysis.devices import summarize_devices
 from trnscope.analysis.launch import launches
@@ -156,6 +157,15 @@ def test_times_are_exact_to_the_nanosecond() -> None:
     assert micros(12_345_678_901_234_567) == "12345678901234.567"
 
 
+def test_backward_ops_lead_to_their_forward_ops(trace: Trace) -> None:
+    links = link_backward(trace)
+    names = trace.strings.take(trace.slices.name)
+    pairs = zip(links.forward.tolist(), links.backward.tolist(), strict=True)
+    assert [(names[forward], names[backward]) for forward, backward in pairs] == [
+        ("aten::mm", "MmBackward0")
+    ]
+
+
 def test_ranks_name_themselves(tmp_path: Path) -> None:
     path = write_trace(recording(rank=3, world_size=8), tmp_path / "trace.json")
     source = open_path(path).source
@@ -276,7 +286,7 @@ OBSERVED: dict[str, Any] = {
         (11, 7, 1, 0, 5, 90, -1, 0, -1),
         (12, 0, 2, 0, 5, 5, -1, 0, -1),
         (13, 0, 0, 0, 6, 20, 4, 0, 0),
-        (14, 1, 3, 1, 30, 40, 4, 0, -1),
+        (14, 1, 3, 1, 30, 40, 4, 1, -1),
     ],
     "launches": [
         (SEQUENCE, 1, 0, 3, 0, 0, 0, 7, 9, 12, 20, 13, 0, 1, 2),
@@ -302,7 +312,7 @@ def test_what_the_observer_saw_becomes_a_recording() -> None:
     assert found.host[1].inputs is not None
     assert found.host[1].inputs.shapes == ((2, 3), ())
     assert (found.host[0].sequence_number, found.host[1].sequence_number) == (None, 4)
-    assert found.host[2].forward_thread == 0
+    assert (found.host[1].forward_thread, found.host[2].forward_thread) == (None, 0)
     first, second = found.launches
     assert (first.name, first.op, first.compile_ns, first.switch_ns) == ("op3", 13, 1, 2)
     assert second.op is None  # its op began before the recording

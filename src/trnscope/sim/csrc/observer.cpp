@@ -114,7 +114,7 @@ std::unique_ptr<at::ObserverContext> on_enter(const at::RecordFunction& function
     range.id = ++log().num_ranges;
     range.thread = this_thread();
     if (function.forwardThreadId() != 0) {
-        range.forward_thread = thread_number(function.forwardThreadId());
+        range.forward_thread = thread_number(function.forwardThreadId()) + 1;
     }
     range.name = name_number(function.name());
     if (with_inputs && log().with_inputs) {

@@ -28,7 +28,7 @@ struct ObservedRange {
     std::int64_t end_ns = kStillOpen;
     std::int64_t sequence = -1;  // autograd's; -1: none
     std::uint32_t thread = 0;    // numbered by first appearance
-    std::uint32_t forward_thread = 0;
+    std::uint32_t forward_thread = 0;  // of an op of autograd: the forward op's, plus one
     std::uint32_t name = 0;    // place in Observed::names
     std::int32_t inputs = -1;  // place in Observed::inputs
     std::uint8_t scope = 0;    // at::RecordScope

@@ -105,7 +105,7 @@ def _host_row(values: Sequence[Any], names: Sequence[str], inputs: Sequence[Inpu
         start_ns=start,
         end_ns=end,
         sequence_number=None if sequence < 0 else sequence,
-        forward_thread=forward if scope == _BACKWARD_SCOPE else None,
+        forward_thread=forward - 1 if forward > 0 else None,
         inputs=inputs[place] if 0 <= place < len(inputs) else None,
     )
 

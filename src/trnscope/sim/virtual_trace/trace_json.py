@@ -207,7 +207,8 @@ def _host_row(row: HostRow, process: int) -> str:
     args: dict[str, object] = {"External id": row.id, "Record function id": 0}
     if row.sequence_number is not None:
         args["Sequence number"] = row.sequence_number
-        args["Fwd thread id"] = row.forward_thread or 0
+        # torch counts threads from 1; 0 stands for an op that is no part of a backward.
+        args["Fwd thread id"] = 0 if row.forward_thread is None else row.forward_thread + 1
     if row.inputs is not None:
         args["Input Dims"] = row.inputs.shapes
         args["Input type"] = row.inputs.dtypes
