@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from trnscope.store.cache import cache_directory
+
 REPO = Path(__file__).resolve().parents[1]
 SHARED = REPO.parent / "shared"
 
@@ -21,7 +23,14 @@ def shared() -> Path:
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Keep the indices that tests build out of the user's own cache."""
+    """Keep the indices that tests build out of the user's own cache.
+
+    The compiled simulated device stays there: it takes minutes to make, and is kept by content.
+    """
+    device = cache_directory() / "device"
+    device.mkdir(parents=True, exist_ok=True)
+    own = tmp_path_factory.mktemp("cache")
+    (own / "device").symlink_to(device)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TRNSCOPE_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("TRNSCOPE_CACHE_DIR", str(own))
         yield
