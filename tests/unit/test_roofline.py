@@ -282,6 +282,7 @@ def test_a_logical_core_has_the_peaks_of_its_physical_ones(tmp_path: Path) -> No
     result = roofline(hand.profile())
     assert result.ceilings is not None
     assert result.ceilings.device_is == "2 of 8 cores"
+    assert result.to_json()["simulated"] == "model not named"
     peak, bandwidth = result.ceilings.flops("bfloat16"), result.ceilings.bandwidth
     assert peak is not None
     assert bandwidth is not None

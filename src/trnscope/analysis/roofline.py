@@ -202,8 +202,10 @@ def _abstained(parts: list[_Part], sum_ns: int) -> str | None:
 
 
 def _simulated(parts: list[_Part]) -> str | None:
+    """The hardware model behind simulated times, by the source or by a device of it."""
     for _, trace, _ in parts:
-        if trace.source.simulated:
+        devices = (track.device for track in trace.tracks)
+        if trace.source.simulated or any(each.simulated for each in devices if each is not None):
             return trace.source.simulated_by or "model not named"
     return None
 
