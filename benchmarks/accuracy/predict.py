@@ -127,24 +127,29 @@ def timeline(launches: list[tuple[int, int]], model: CostModel) -> tuple[float, 
 def _compiled(workload: Workload, model: CostModel) -> Prediction:
     graph = op_lists.graph(workload.name, workload.sections())
     cost = model.graph(graph)
-    ranks = round(workload.number("ranks", 1))
-    wire = barrier = 0.0
-    if ranks > 1:
-        spec = CollectiveSpec("all_reduce", round(workload.number("all_reduce_bytes")), ranks)
-        wire = model.collectives.in_graph_ns(spec) * workload.number("all_reduces")
-        barrier = model.collectives.barrier_ns(ranks)
-    device = cost.device_ns + wire + barrier
+    runtime = model.runtime
+    num_inputs = workload.number("num_inputs", len(graph.inputs))
+    host = runtime.graph_launch_ns + runtime.graph_input_ns * num_inputs
+    device = cost.device_ns + _collectives(workload, model)
     for section in workload.sections("after"):
         for op in op_lists.signatures(section.ops):
-            device += max(model.runtime.eager_dispatch_ns, model.op(op).device_ns)
-    return Prediction(
-        cost.host_ns + device + model.runtime.sync_ns,
-        device,
-        cost.engine_ns,
-        cost.hbm_read_bytes,
-        cost.hbm_write_bytes,
-        cost.flops,
-    )
+            device += max(runtime.eager_dispatch_ns, model.op(op).device_ns)
+    if workload.raw.get("chained"):
+        time = max(host, device + runtime.replay_gap_ns)
+    else:
+        time = host + device + runtime.sync_ns
+    reads, writes = cost.hbm_read_bytes, cost.hbm_write_bytes
+    return Prediction(time, device, cost.engine_ns, reads, writes, cost.flops)
+
+
+def _collectives(workload: Workload, model: CostModel) -> float:
+    """All-reduces of a compiled model: their own time, what each adds, and one barrier."""
+    ranks = round(workload.number("ranks", 1))
+    if ranks <= 1:
+        return 0.0
+    spec = CollectiveSpec("all_reduce", round(workload.number("all_reduce_bytes")), ranks)
+    each = model.collectives.in_graph_ns(spec) + model.collectives.compiled_ns
+    return each * workload.number("all_reduces") + model.collectives.barrier_ns(ranks)
 
 
 def _op(workload: Workload, model: CostModel) -> Prediction:
@@ -160,6 +165,15 @@ def _op(workload: Workload, model: CostModel) -> Prediction:
             flops += cost.flops * section.repeat
             engine = cost.engine_ns
     return Prediction(total, total, engine, reads, writes, flops)
+
+
+def _device(workload: Workload, model: CostModel) -> Prediction:
+    """A graph's time on the device, launch and fixed cost not counted: a kernel."""
+    graph = op_lists.graph(workload.name, workload.sections())
+    cost = model.graph(graph)
+    time = float(cost.device_ns - model.runtime.neff_fixed_ns)
+    reads, writes = cost.hbm_read_bytes, cost.hbm_write_bytes
+    return Prediction(time, time, cost.engine_ns, reads, writes, cost.flops)
 
 
 def _collective(workload: Workload, model: CostModel) -> Prediction:
@@ -210,6 +224,7 @@ MODES: dict[str, Callable[[Workload, CostModel], Prediction]] = {
     "eager": _eager,
     "compiled": _compiled,
     "op": _op,
+    "device": _device,
     "collective": _collective,
     "copy": _copy,
     "transfer": _transfer,

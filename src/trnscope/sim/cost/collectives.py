@@ -79,6 +79,11 @@ class CollectiveModel:
             return get("old_runtime", "latency_ns") + size / get("old_runtime", "bytes_per_ns")
         return self.in_graph_ns(spec)
 
+    @property
+    def compiled_ns(self) -> float:
+        """For each collective of a compiled model, beside its own time."""
+        return self.numbers.get("compiled", "collective_ns")
+
     def barrier_ns(self, num_ranks: int, *, hardware: bool = False) -> float:
         """What an execution of a graph with a collective pays before it starts."""
         chips = num_ranks * self.instance.lnc / self.instance.core.cores_per_chip
@@ -104,10 +109,13 @@ class CollectiveModel:
         return self.laws[ranks][-1].time(size)
 
     def _between_nodes(self, size: float) -> float:
-        get = self.numbers.get
-        small = get("inter_node", "small_bytes")
-        base = get("inter_node", "small_base_ns")
-        large = get("inter_node", "large_base_ns")
-        if size >= small:
-            return large + size / get("inter_node", "large_bytes_per_ns")
-        return base + (large - base) * size / small
+        """Grows with each doubling up to a plateau, and then with the bytes."""
+
+        def get(key: str) -> float:
+            return self.numbers.get("inter_node", key)
+
+        doublings = max(0.0, log2(max(1.0, size / get("latency_bytes"))))
+        small = min(get("plateau_ns"), get("latency_ns") + doublings * get("per_doubling_ns"))
+        if small < get("plateau_ns"):
+            return small
+        return max(small, get("large_base_ns") + size / get("large_bytes_per_ns"))

@@ -22,7 +22,7 @@ from trnscope.sim.cost.lowering.work import (
     Stage,
     numel,
 )
-from trnscope.sim.cost.program import Program, item_bytes
+from trnscope.sim.cost.program import Loop, Program, item_bytes
 from trnscope.sim.cost.tiling import PARTITIONS, TileBuilder
 from trnscope.sim.signature import GraphNode, GraphSpec
 
@@ -48,8 +48,14 @@ def lower_graph(graph: GraphSpec, core: NeuronCore, shards: int) -> Program:
     """The program of one physical core."""
     groups, notes, aliases = _groups(graph)
     emitter = _Emitter(core, shards, groups, {aliases.get(v, v) for v in graph.outputs})
-    for number, group in enumerate(groups):
-        emitter.emit(number, group)
+    number = 0
+    while number < len(groups):
+        end = batched_run(groups, number, shards)
+        if end > number + 1:
+            emitter.emit_run(number, groups[number:end])
+        else:
+            emitter.emit(number, groups[number])
+        number = end
     return emitter.builder.program(graph.name, notes)
 
 
@@ -173,6 +179,56 @@ def _absorbs(work: Pass, after: Pass) -> bool:
     return after.opcode in takers and after.elements == work.elements
 
 
+def batched_run(groups: Sequence[_Group], start: int, shards: int) -> int:
+    """Where a chain of batched products that feed one another ends: attention, item by item."""
+    first = groups[start].stage
+    if not isinstance(first, MatmulStage) or first.batch < 2 * shards:
+        return start + 1
+    made = set(groups[start].makes)
+    end = start + 1
+    for number in range(start + 1, len(groups)):
+        stage = groups[number].stage
+        if made.isdisjoint(groups[number].reads) or not _divides(stage, first.batch):
+            break
+        made.update(groups[number].makes)
+        if isinstance(stage, MatmulStage):
+            end = number + 1
+    return end
+
+
+def _divides(stage: Stage, batch: int) -> bool:
+    if isinstance(stage, MatmulStage):
+        return stage.batch == batch
+    return isinstance(stage, RowStage) and stage.elements % batch == 0
+
+
+def _item(stage: Stage, batch: int) -> Stage:
+    """The part of a stage that belongs to one item of the batch."""
+    loads = tuple(_share(access, batch) for access in stage.loads)
+    stores = tuple(_share(access, batch) for access in stage.stores)
+    if isinstance(stage, MatmulStage):
+        lhs, rhs, out = (
+            None if access is None else _share(access, batch)
+            for access in (stage.lhs, stage.rhs, stage.out)
+        )
+        epilogue = tuple(replace(p, elements=p.elements // batch) for p in stage.epilogue)
+        return replace(
+            stage, batch=1, lhs=lhs, rhs=rhs, out=out, epilogue=epilogue, loads=loads, stores=stores
+        )
+    if isinstance(stage, RowStage):
+        passes = tuple(replace(p, elements=max(1, p.elements // batch)) for p in stage.passes)
+        elements = stage.elements // batch
+        return replace(stage, elements=elements, passes=passes, loads=loads, stores=stores)
+    return stage
+
+
+def _share(access: Access, batch: int) -> Access:
+    if access.once:
+        return access
+    size = max(1, access.num_bytes // batch)
+    return replace(access, num_bytes=size, run_bytes=min(size, access.run_bytes))
+
+
 # Emission
 
 
@@ -187,6 +243,7 @@ class _Emitter:
         self.room = int(core.sbuf_bytes_per_partition * RESIDENT_SHARE)
         self.resident: dict[int, tuple[str, int]] = {}
         self.last_use: dict[int, int] = {}
+        self.made = {value for group in groups for value in group.makes}
         for number, group in enumerate(groups):
             for value in group.reads:
                 self.last_use[value] = number
@@ -200,8 +257,51 @@ class _Emitter:
         self.builder.resident_out = tuple(self.resident[value][0] for value in kept)
         self.builder.add(self._bound(number, group, set(kept)))
         self.builder.resident_in = self.builder.resident_out = ()
+        self._release(number)
+
+    def _release(self, number: int) -> None:
         for value in [v for v in self.resident if self.last_use.get(v, -1) <= number]:
             self.room += self.resident.pop(value)[1]
+
+    def emit_run(self, number: int, groups: Sequence[_Group]) -> None:
+        """Appends a chain of batched stages as one loop over the items of the batch.
+
+        What one stage makes for the next stays on the chip. The last product comes first in the
+        body: it works on the item before, while the other engines are at this one.
+        """
+        outer = self.builder
+        batch = groups[0].stage.batch if isinstance(groups[0].stage, MatmulStage) else 1
+        last = number + len(groups) - 1
+        made = {v for g in groups for v in g.makes if self.last_use.get(v, -1) <= last}
+        inner = TileBuilder(outer.core, 1)
+        inner.tiles = outer.tiles
+        tiles = {
+            value: inner.tile("item", self._item_bytes(groups, value, batch)) for value in made
+        }
+        bodies = []
+        for offset, group in enumerate(groups):
+            inner.steps = []
+            inner.resident_in = tuple(
+                tiles[v] if v in tiles else self.resident[v][0]
+                for v in group.reads
+                if v in tiles or v in self.resident
+            )
+            kept = [
+                v for v in group.makes if v not in tiles and self._keep(last, v, group.makes[v])
+            ]
+            made_here = tuple(tiles[v] for v in group.makes if v in tiles)
+            inner.resident_out = made_here + tuple(self.resident[v][0] for v in kept)
+            bound = self._bound(number + offset, group, {*kept, *made}, made)
+            inner.add(_item(bound, batch))
+            bodies.append(inner.steps)
+        steps = [step for body in reversed(bodies) for step in body]
+        outer.steps.append(Loop(tuple(steps), -(-batch // outer.shards)))
+        self._release(last)
+
+    @staticmethod
+    def _item_bytes(groups: Sequence[_Group], value: int, batch: int) -> int:
+        size = next(g.makes[value].num_bytes for g in groups if value in g.makes)
+        return -(-size // (batch * PARTITIONS))
 
     def _keep(self, number: int, value: int, access: Access) -> bool:
         """Gives the value a place in SBUF if a later group reads it and there is room."""
@@ -214,9 +314,19 @@ class _Emitter:
         self.resident[value] = (self.builder.tile("value", size, buffers=1), size)
         return True
 
-    def _bound(self, number: int, group: _Group, kept: set[int]) -> Stage:
-        """The stage with only those loads and stores that go to HBM."""
-        loads = {v: a for v, a in group.reads.items() if v not in self.resident or v in kept}
+    def _bound(
+        self,
+        number: int,
+        group: _Group,
+        kept: set[int],
+        near: frozenset[int] | set[int] = frozenset(),
+    ) -> Stage:
+        """The stage with only those loads and stores that go to HBM; ``near`` is on the chip."""
+        loads = {
+            v: a
+            for v, a in group.reads.items()
+            if v not in near and (v not in self.resident or v in kept)
+        }
         stores = [
             access
             for value, access in group.makes.items()
@@ -227,16 +337,15 @@ class _Emitter:
         if isinstance(stage, RowStage):
             stage = replace(stage, passes=merged(stage.passes))
         if isinstance(stage, MatmulStage):
-            stage = replace(stage, epilogue=merged(stage.epilogue))
-            return self._bound_matmul(stage, group, loads, stores)
+            stage = self._laid_out(replace(stage, epilogue=merged(stage.epilogue)), group)
+            return self._bound_matmul(stage, loads, stores)
         return replace(stage, loads=tuple(loads.values()), stores=tuple(stores))
 
     def _bound_matmul(
-        self, stage: MatmulStage, group: _Group, loads: dict[int, Access], stores: list[Access]
+        self, stage: MatmulStage, loads: dict[int, Access], stores: list[Access]
     ) -> MatmulStage:
-        operands = (stage.lhs, stage.rhs)
         from_hbm = list(loads.values())
-        others = tuple(a for a in from_hbm if a not in operands)
+        others = tuple(a for a in from_hbm if a not in (stage.lhs, stage.rhs))
         return replace(
             stage,
             lhs=stage.lhs if stage.lhs in from_hbm else None,
@@ -244,4 +353,18 @@ class _Emitter:
             out=stores[0] if stores else None,
             stores=tuple(stores[1:]),
             loads=others,
+        )
+
+    def _laid_out(self, stage: MatmulStage, group: _Group) -> MatmulStage:
+        """What the graph makes itself is made the way round in which a product reads it.
+
+        Items of a batch are the exception: attention reduces its scores along the other axis.
+        """
+        if stage.batch > 1:
+            return stage
+        made = {access for value, access in group.reads.items() if value in self.made}
+        return replace(
+            stage,
+            lhs_transpose=stage.lhs_transpose and stage.lhs not in made,
+            rhs_transpose=stage.rhs_transpose and stage.rhs not in made,
         )

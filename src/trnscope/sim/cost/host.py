@@ -19,6 +19,8 @@ class Runtime:
     many launches before."""
     graph_launch_ns: int
     """The host's time for a compiled graph."""
+    graph_input_ns: int
+    """The host's time for each tensor that it passes to a graph."""
     launch_latency_ns: int
     """From the end of the launch to the start on an idle core."""
     neff_fixed_ns: int
@@ -58,6 +60,7 @@ def load_runtime() -> Runtime:
         eager_dispatch_ns=whole("eager", "dispatch_ns"),
         eager_queue_depth=whole("eager", "queue_depth"),
         graph_launch_ns=whole("launch", "graph_ns"),
+        graph_input_ns=whole("launch", "graph_input_ns"),
         launch_latency_ns=whole("launch", "latency_ns"),
         neff_fixed_ns=whole("launch", "neff_fixed_ns"),
         neff_switch_ns=whole("launch", "neff_switch_ns"),

@@ -69,7 +69,8 @@ class CostModel:
         program = self.lower(graph)
         runtime = self.runtime
         compile_ns = runtime.compile_base_ns + runtime.compile_per_node_ns * len(graph.nodes)
-        return self._cost(program, runtime.graph_launch_ns, compile_ns)
+        host_ns = runtime.graph_launch_ns + runtime.graph_input_ns * len(graph.inputs)
+        return self._cost(program, host_ns, compile_ns)
 
     def copy(self, kind: str, num_bytes: int) -> ExecutionCost:
         """A copy: ``h2d``, ``d2h`` or ``d2d``."""
