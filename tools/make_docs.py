@@ -1,6 +1,7 @@
 """Writes the generated parts of the documentation: ``make docs``.
 
-Generated are: docs/reference/cli.md from the command line itself and docs/reference/python.md
+Generated are: docs/reference/cli.md from the command line itself, hardware.md beside it from the
+hardware data and python.md
 from the docstrings; the output under each command of a ``console`` block, from running it; the
 lists of how-to and of metric pages; and the example traces.
 """
@@ -19,7 +20,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
-from tools import make_example_neuron, make_example_trace
+from tools import hardware_page, make_example_neuron, make_example_trace
 from tools.python_reference import python_reference
 from trnscope.cli.app import app
 
@@ -38,7 +39,7 @@ _LIST = re.compile(r"(<!-- (\w+): begin -->\n).*?(<!-- \2: end -->)", re.DOTALL)
 def pages() -> list[Path]:
     """Every page of the documentation that is written by hand."""
     found = [REPO / "README.md", *sorted(DOCS.rglob("*.md"))]
-    return [page for page in found if page not in (REFERENCE, PYTHON)]
+    return [page for page in found if page not in (REFERENCE, PYTHON, hardware_page.PAGE)]
 
 
 def commands_in(page: str) -> list[str]:
@@ -174,6 +175,7 @@ def main() -> None:
     REFERENCE.parent.mkdir(exist_ok=True)
     REFERENCE.write_text(reference(), encoding="utf-8")
     PYTHON.write_text(python_reference(), encoding="utf-8")
+    hardware_page.PAGE.write_text(hardware_page.hardware_page(), encoding="utf-8")
     for page in (CONCEPTS, INDEX):
         page.write_text(with_lists(page.read_text(encoding="utf-8")), encoding="utf-8")
     with tempfile.TemporaryDirectory() as place:
