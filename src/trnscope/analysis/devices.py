@@ -119,9 +119,11 @@ def _work_of(trace: Trace, device: Device, mine: Bool) -> DeviceWork:
     ids = trace.launches.device_slice[mine]
     start, dur = trace.slices.start_ns[ids], trace.slices.dur_ns[ids]
     kind = trace.slices.kind[ids]
-    compute = _union(start, dur, (kind == SliceKind.KERNEL) | (kind == SliceKind.MEMSET))
-    communication = _union(start, dur, kind == SliceKind.COLLECTIVE)
-    memcpy = _union(start, dur, kind == SliceKind.MEMCPY)
+    is_compute = (kind == SliceKind.KERNEL) | (kind == SliceKind.MEMSET)
+    is_collective, is_memcpy = kind == SliceKind.COLLECTIVE, kind == SliceKind.MEMCPY
+    compute = Intervals.lasting(start[is_compute], dur[is_compute])
+    communication = Intervals.lasting(start[is_collective], dur[is_collective])
+    memcpy = Intervals.lasting(start[is_memcpy], dur[is_memcpy])
     return DeviceWork(
         device=device,
         slices=ids,
@@ -186,7 +188,3 @@ def _devices_by_track(trace: Trace) -> tuple[list[Device], I64]:
     keys = sorted(first)
     index = [keys.index((device.kind, device.index)) for device in of_track]
     return [first[key] for key in keys], np.array(index, dtype=np.int64)
-
-
-def _union(start: I64, dur: I64, mask: Bool) -> Intervals:
-    return Intervals.union_of(start[mask], start[mask] + dur[mask])

@@ -52,16 +52,16 @@ def _candidates(trace: Trace, thread: int | None) -> list[tuple[str, Intervals]]
     mine = _on(trace, ranges, thread)
     runtime = _on(trace, trace.slices.of_kind(SliceKind.RUNTIME), thread)
     named = [
-        (key, _union(trace, slices_named(trace, mine, pattern.match)))
+        (key, _covered(trace, slices_named(trace, mine, pattern.match)))
         for key, pattern in _KNOWN_BY_NAME
     ]
     track = trace.slices.track[ops]
     elsewhere = ops[is_host_thread(trace)[track] & (track != thread)] if ops.size else ops
     return [
         *named,
-        ("operators", _union(trace, _on(trace, ops, thread))),
-        ("runtime", _union(trace, runtime)),
-        ("other_threads", _union(trace, elsewhere)),
+        ("operators", _covered(trace, _on(trace, ops, thread))),
+        ("runtime", _covered(trace, runtime)),
+        ("other_threads", _covered(trace, elsewhere)),
     ]
 
 
@@ -69,6 +69,5 @@ def _on(trace: Trace, ids: U32, track: int | None) -> U32:
     return ids[:0] if track is None else ids[trace.slices.track[ids] == track]
 
 
-def _union(trace: Trace, ids: U32) -> Intervals:
-    start = trace.slices.start_ns[ids]
-    return Intervals.union_of(start, start + trace.slices.dur_ns[ids])
+def _covered(trace: Trace, ids: U32) -> Intervals:
+    return Intervals.lasting(trace.slices.start_ns[ids], trace.slices.dur_ns[ids])

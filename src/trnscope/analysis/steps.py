@@ -165,7 +165,7 @@ def _union_by_group(trace: Trace, ids: U32, group: I64, num_groups: int) -> I64:
     totals = np.zeros(num_groups, np.int64)
     for index in range(num_groups):
         part = slice(bounds[index], bounds[index + 1])
-        totals[index] = Intervals.union_of(start[part], start[part] + dur[part]).total
+        totals[index] = Intervals.lasting(start[part], dur[part]).total
     return totals
 
 

@@ -10,7 +10,6 @@ import time
 import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from trnscope.capture.record import CaptureRecord, Overhead, record_path
@@ -149,12 +148,7 @@ class profile:
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:

@@ -39,6 +39,11 @@ class Intervals:
         last = np.concatenate((first[1:], [True]))
         return Intervals(start[first], reach[last])
 
+    @staticmethod
+    def lasting(start: I64, dur: I64) -> Intervals:
+        """The same from starts and durations, as slices have them."""
+        return Intervals.union_of(start, start + dur)
+
     @property
     def total(self) -> int:
         """Covered time, ns."""

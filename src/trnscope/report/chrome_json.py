@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from trnscope.errors import TraceFormatError
+from trnscope.model.categories import TORCH_CATEGORY
 from trnscope.model.kinds import DeviceKind, SliceKind, TrackKind
 from trnscope.model.track import Track
 from trnscope.store.attributes import ATTRIBUTES
@@ -64,19 +65,6 @@ ARG_NAMES: dict[str, str] = {
     "layer": "neuron layer",
     "hlo_name": "hlo_name",
     "source_location": "nki_source_location",
-}
-# Categories by which torch's tools know a kind; used where the format had none of its own.
-_CATEGORY_OF_KIND: dict[int, str] = {
-    SliceKind.CPU_OP: "cpu_op",
-    SliceKind.ANNOTATION: "user_annotation",
-    SliceKind.PYTHON: "python_function",
-    SliceKind.KERNEL: "kernel",
-    SliceKind.COLLECTIVE: "kernel",
-    SliceKind.MEMCPY: "gpu_memcpy",
-    SliceKind.MEMSET: "gpu_memset",
-    SliceKind.DEVICE_ANNOTATION: "gpu_user_annotation",
-    SliceKind.SYNC: "cuda_sync",
-    SliceKind.OVERHEAD: "overhead",
 }
 
 
@@ -204,7 +192,7 @@ class ChromeJsonWriter:
 
     def _category(self, kind: int, category: int) -> str:
         own = self._trace.categories[category]
-        return own if self._is_chrome else _CATEGORY_OF_KIND.get(kind, own)
+        return own if self._is_chrome else TORCH_CATEGORY.get(kind, own)
 
     def _category_members(self) -> dict[tuple[int, int], str]:
         """By kind and category: the member ``"cat"`` with its comma, or nothing."""

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from trnscope.model.categories import TORCH_CATEGORY
 from trnscope.model.health import Health
 from trnscope.model.kinds import DeviceKind, SliceKind, TrackKind
 from trnscope.model.source import TraceSource
@@ -25,19 +26,9 @@ from trnscope.store.reader import Trace
 from trnscope.store.writer import TraceWriter
 
 _DEFAULT_CATEGORY = {
-    SliceKind.CPU_OP: "cpu_op",
-    SliceKind.ANNOTATION: "user_annotation",
-    SliceKind.PYTHON: "python_function",
+    **TORCH_CATEGORY,
     SliceKind.RUNTIME: "cuda_runtime",
-    SliceKind.KERNEL: "kernel",
-    SliceKind.COLLECTIVE: "kernel",
-    SliceKind.MEMCPY: "gpu_memcpy",
-    SliceKind.MEMSET: "gpu_memset",
-    SliceKind.DEVICE_ANNOTATION: "gpu_user_annotation",
-    SliceKind.SYNC: "cuda_sync",
-    SliceKind.OVERHEAD: "overhead",
     SliceKind.PROFILER: "Trace",
-    SliceKind.OTHER: "",
 }
 
 
@@ -109,7 +100,7 @@ class TraceBuilder:
         **attributes: int | str,
     ) -> int:
         """A slice, with attributes by key; returns its event index."""
-        text = _DEFAULT_CATEGORY[kind] if category is None else category
+        text = _DEFAULT_CATEGORY.get(kind, "") if category is None else category
         batch = SliceBatch(
             track=_u32(track),
             kind=_u8(kind),
