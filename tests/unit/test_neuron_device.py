@@ -201,9 +201,10 @@ def test_a_simulated_profile_says_so_everywhere(tmp_path: Path) -> None:
     metadata = {"is_simulation": True, "instance_type": "trn2.3xlarge", "explorer_version": "m v1"}
     trace = read(tables(tmp_path / "p", Metadata=[metadata | {"neuroncore_idx": 3}]), tmp_path)
     assert trace.source.simulated
+    assert Profile((trace,)).simulated_by == "m v1"
     devices = {t.device for t in trace.tracks if t.device is not None}
     assert {(d.label, d.simulated, d.name) for d in devices} == {
-        ("neuron:3", True, "trn2.3xlarge m v1")
+        ("neuron:3", True, "AWS Trainium2")
     }
     measured = tables(tmp_path / "q", Metadata=[metadata | {"is_simulation": False}])
     assert not read(measured, tmp_path).source.simulated

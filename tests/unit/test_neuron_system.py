@@ -249,6 +249,15 @@ def test_the_synthetic_system_profile(shared: Path, tmp_path: Path) -> None:
     assert sorted(trace.counters.value.tolist()) == [2.3255813, 51805806592.0]
 
 
+def test_a_simulated_system_profile_says_so(tmp_path: Path) -> None:
+    listed = [as_json(row) for row in chain(1000, SEQUENCE, 1, 10)]
+    metadata = [{"simulated": True, "model": "trn2 model v1"}]
+    document = {"trace_events": listed, "system_profile_metadata": metadata}
+    trace = read(write_json(tmp_path / "x.json", document), tmp_path)
+    assert Profile((trace,)).simulated_by == "trn2 model v1"
+    assert all(track.device.simulated for track in trace.tracks if track.device)
+
+
 # Live ------------------------------------------------------------------------------------
 
 

@@ -29,6 +29,7 @@ from trnscope.ingest.neuron_json_stream import JsonStream
 from trnscope.ingest.neuron_live import LiveEvents
 from trnscope.ingest.neuron_places import NeuronTracks
 from trnscope.ingest.neuron_rows import ObjectRows
+from trnscope.ingest.neuron_simulation import SIMULATION_KEY, simulation_text
 from trnscope.ingest.neuron_system import SystemPlacer
 from trnscope.ingest.neuron_texts import Texts
 from trnscope.ingest.neuron_values import as_text
@@ -187,6 +188,7 @@ class _JsonImporter:
         self._finish_live()
         if is_summary(self._flat):
             self._figures.append(("", figures_of(self._flat)))
+        self._tracks.describe(simulated=self._is_simulated(), device_name=None)
         SystemPlacer(self._writer, self._texts, self._tracks).place(self._events)
         self._note_unfinished()
         self._findings.num_unreadable += self._device.num_unreadable
@@ -199,6 +201,9 @@ class _JsonImporter:
                 hint="export it again with neuron-explorer view",
             )
         self._writer.finish(self._source(), self._findings.health(), self._texts.all)
+
+    def _is_simulated(self) -> bool:
+        return self._metadata.get("simulated") is True
 
     def _finish_live(self) -> None:
         self._live.finish()
@@ -220,11 +225,15 @@ class _JsonImporter:
             metadata["neuronMetadata"] = json.dumps(self._metadata)
         if self._figures:
             metadata[METADATA_KEY] = encode_figures(self._figures)
+        model = as_text(self._metadata.get("model"))
+        if self._is_simulated() and model is not None:
+            metadata[SIMULATION_KEY] = simulation_text(model)
         starts = [event.start_ns for event in self._events]
         return TraceSource(
             path=str(self._path),
             format=_FORMATS[self._kind],
             num_events=self._findings.num_read,
             epoch=bool(starts) and min(starts) >= _EPOCH_NS,
+            simulated=self._is_simulated(),
             metadata=metadata,
         )

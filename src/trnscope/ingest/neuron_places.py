@@ -30,6 +30,11 @@ class NeuronTracks:
         self._cores: dict[CoreKey, int] = {}
         self._several_instances = False
 
+    def describe(self, *, simulated: bool, device_name: str | None) -> None:
+        """Say what the devices are, before any of them is asked for."""
+        self._simulated = simulated
+        self._device_name = device_name
+
     def number_cores(self, events: Iterable[SystemEvent]) -> None:
         """Number the cores that a profile names.
 

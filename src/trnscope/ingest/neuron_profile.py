@@ -25,6 +25,7 @@ from trnscope.ingest.neuron_folder import DeviceFolder, device_folders
 from trnscope.ingest.neuron_host_usage import add_host_usage
 from trnscope.ingest.neuron_places import NeuronTracks
 from trnscope.ingest.neuron_rows import ABSENT
+from trnscope.ingest.neuron_simulation import SIMULATION_KEY, chip_title, simulation_text
 from trnscope.ingest.neuron_system import PlacedExecution, SystemPlacer
 from trnscope.ingest.neuron_tables import NeuronTables
 from trnscope.ingest.neuron_texts import Texts
@@ -218,11 +219,9 @@ class _FolderImporter:
                     self._findings.note_message(message)
 
     def _device_name(self) -> str | None:
-        """The instance type; for a simulated device with the model that made its times."""
-        words = [as_text(self._metadata.get("instance_type"))]
-        if self._simulated:
-            words.append(as_text(self._metadata.get("explorer_version")))
-        return " ".join(word for word in words if word) or None
+        """The chip, by the instance type."""
+        instance = as_text(self._metadata.get("instance_type"))
+        return None if instance is None else chip_title(instance)
 
     def _report(self) -> None:
         if self._progress is not None:
@@ -233,6 +232,9 @@ class _FolderImporter:
 
     def _source(self) -> TraceSource:
         metadata = {"neuronMetadata": json.dumps(self._metadata, default=str)}
+        model = as_text(self._metadata.get("explorer_version"))
+        if self._simulated and model is not None:
+            metadata[SIMULATION_KEY] = simulation_text(model)
         if self._figures:
             metadata[METADATA_KEY] = encode_figures(self._figures)
         return TraceSource(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from trnscope.sim.cost.model import CostModel
 from trnscope.sim.cost.program import DmaTransfer, Instruction, Program, item_bytes, leaves
@@ -18,6 +18,7 @@ from trnscope.sim.explorer_tables.rows import (
     Totals,
     TransferRow,
 )
+from trnscope.sim.explorer_tables.spans import merged, total
 from trnscope.sim.signature import GraphSpec, OpSignature
 
 MAX_ROWS = 4096
@@ -35,7 +36,7 @@ def machine_of(model: CostModel) -> Machine:
     hbm = core.hbm_bytes_per_ns * 1e9
     return Machine(
         instance_type=instance.name,
-        model=f"trnscope cost model {model.version}",
+        model=f"{core.name} model v{model.version}",
         physical_cores=instance.lnc,
         clock_ghz={engine.name: engine.clock_hz / 1e9 for engine in core.engines},
         tensor_rows=core.tensor.rows,
@@ -68,6 +69,9 @@ def to_course(
         rows.add(execution)
     totals = _totals(program, schedule, generation)
     count = sum(totals.instructions.values()) + totals.transfers
+    left_out = max(0, count - len(rows.instructions) - len(rows.transfers))
+    if left_out == 0:
+        totals = replace(totals, engine_ns=totals.engine_ns | _transfer_ns(rows.transfers))
     return Course(
         name=program.name,
         duration_ns=schedule.total_ns,
@@ -76,8 +80,14 @@ def to_course(
         totals=totals,
         memory=tuple(MemoryLevel(m.time_ns, m.sbuf_bytes, m.psum_bytes) for m in schedule.memory),
         dependencies=tuple(rows.dependencies),
-        num_left_out=max(0, count - len(rows.instructions) - len(rows.transfers)),
+        num_left_out=left_out,
     )
+
+
+def _transfer_ns(transfers: list[TransferRow]) -> dict[str, int]:
+    """Time in which bytes move; the schedule's counts the issue of transfers too."""
+    spans = merged((row.start_ns, row.start_ns + row.duration_ns) for row in transfers)
+    return {"dma": total(spans)} if transfers else {}
 
 
 @dataclass(frozen=True)

@@ -98,7 +98,7 @@ class MemoryLevel:
 class Totals:
     """Exact sums over all of a course, also over what is not listed; of one physical core."""
 
-    engine_ns: Mapping[str, int]
+    engine_ns: dict[str, int]
     """Busy time by engine, and of ``dma``."""
     instructions: Mapping[str, int]
     """Instructions by engine."""
