@@ -14,7 +14,8 @@ Paths = Annotated[
     typer.Argument(
         metavar="PATH",
         help="Trace files: .json, .json.gz, a profile exported by Nsight Systems as SQLite, or "
-        "files and folders of a Neuron profile. Several files of one job are its ranks. A pattern in quotes is expanded.",
+        "files and folders of a Neuron profile. Several files of one job are its ranks. A pattern "
+        "in quotes is expanded.",
         show_default=False,
     ),
 ]
