@@ -1,9 +1,8 @@
 """Writes the generated parts of the documentation: ``make docs``.
 
-Generated are: docs/reference/cli.md from the command line itself, hardware.md beside it from the
-hardware data and python.md
-from the docstrings; the output under each command of a ``console`` block, from running it; the
-lists of how-to and of metric pages; and the example traces.
+Generated are, in docs/reference: cli.md from the command line itself, python.md from the
+docstrings and hardware.md from the hardware data; the output under each command of a ``console``
+block, from running it; the lists of how-to and of metric pages; and the example traces.
 """
 
 from __future__ import annotations

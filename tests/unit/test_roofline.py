@@ -48,7 +48,8 @@ def text(result: Roofline) -> str:
 def test_achieved_and_attainable(hand: Hand) -> None:
     for _ in range(2):
         hand.op("aten::mm", MM, 100_000)
-    row = only_row(of(hand, peak=4e10, bandwidth=1e9))
+    result = of(hand, peak=4e10, bandwidth=1e9)
+    row = only_row(result)
     assert (row.calls, row.time_ns) == (2, 200_000)
     assert (row.flops, row.num_bytes) == (2 * MM_FLOPS, 2 * MM_BYTES)
     # 4e6 FLOPs in 200 µs are 20 GFLOP/s of 40; 120 kB in 200 µs are 0.6 GB/s of 1.
@@ -59,6 +60,8 @@ def test_achieved_and_attainable(hand: Hand) -> None:
     assert row.arithmetic_intensity == pytest.approx(MM_FLOPS / MM_BYTES)
     assert row.attainable_ns == 120_000
     assert row.attainable_ratio == 0.6
+    assert (result.attainable_ns, result.attainable_of_ns) == (120_000, 200_000)
+    assert "what took 200.000 µs would take 120.000 µs or more." in text(result)
     assert row.bound is Bound.MEMORY
 
 

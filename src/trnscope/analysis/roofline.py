@@ -78,6 +78,16 @@ class Roofline:
         return self.uncounted_ns / compute_ns if compute_ns else None
 
     @property
+    def attainable_ns(self) -> int:
+        """The least time that the ceilings allow for the ops that have one."""
+        return sum(row.attainable_ns or 0 for row in self.rows)
+
+    @property
+    def attainable_of_ns(self) -> int:
+        """The measured time of the ops that ``attainable_ns`` adds up."""
+        return sum(row.time_ns for row in self.rows if row.attainable_ns is not None)
+
+    @property
     def flops(self) -> int:
         """Of all ops with a formula."""
         return sum(row.flops or 0 for row in self.rows)
@@ -111,6 +121,8 @@ class Roofline:
             "host_copy_ns": self.host_copy_ns,
             "unattributed_ns": self.unattributed_ns,
             "overhead_ns": self.overhead_ns,
+            "attainable_ns": self.attainable_ns if self.attainable_of_ns else None,
+            "attainable_of_ns": self.attainable_of_ns,
             "flops": self.flops,
             "matrix_flops": self.matrix_flops,
             "mfu_step": self.mfu_step,

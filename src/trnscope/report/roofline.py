@@ -85,6 +85,11 @@ def _whole(result: Roofline, compute_ns: int) -> str:
 def _utilisation(result: Roofline) -> Iterator[Text]:
     if result.ceilings is not None:
         yield note(_ceilings(result.ceilings, result))
+    if result.attainable_of_ns:
+        yield Text(
+            f"At these ceilings, what took {format_ns(result.attainable_of_ns)} would take "
+            f"{format_ns(result.attainable_ns)} or more."
+        )
     least = "at least " if result.uncounted_ns else ""
     devices = "" if result.num_devices <= 1 else f" x {plural(result.num_devices, 'device')}"
     if result.mfu_step is not None:
@@ -181,7 +186,7 @@ def _details(row: RooflineRow) -> list[str]:
 def _notes(result: Roofline) -> Iterator[Text]:
     yield note("bytes: each input read once, each output written once; the op may move more")
     if result.ceilings is not None:
-        yield note("bound by: the ceiling that the op reaches 60 % of; neither: see the manual")
+        yield note("bound by: the ceiling that the op reaches 60 % of; neither: far from both")
     yield note("?: no formula, or not recorded; never counted as zero")
     others = [
         (result.communication_ns, "communication"),
