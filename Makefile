@@ -5,10 +5,13 @@ BIN    := $(VENV)/bin
 TORCH  := torch==2.13.0
 
 NATIVE := $(wildcard native/*.cpp native/*.h native/CMakeLists.txt)
+PAGE   := src/trnscope/server/static/index.html
+PARTS  := $(wildcard explorer/*.json explorer/*.ts explorer/*.html) \
+	$(shell find explorer/src explorer/public -type f 2>/dev/null)
 CPP    := $(shell find native -name '*.cpp' -o -name '*.h' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo install test check lint bench docs picture fuzz format clean
+.PHONY: help demo install test check lint bench docs picture screenshots fuzz format clean
 
 help:  ## list what make can do
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 10
@@ -16,7 +19,7 @@ help:  ## list what make can do
 demo: install  ## train a small transformer on the CPU, profile it, say where its time went
 	@$(BIN)/trnscope demo
 
-install: $(VENV)/.trnscope  ## make .venv with trnscope, its compiled scanner and the tools
+install: $(VENV)/.trnscope $(PAGE)  ## make .venv with trnscope, its compiled scanner and the tools
 
 # Two stamps: the packages change rarely, the compiled module with every edit of native/.
 $(VENV)/.packages: pyproject.toml tools/preflight.sh
@@ -37,7 +40,12 @@ $(VENV)/.trnscope: $(VENV)/.packages $(NATIVE)
 		--no-build-isolation --no-deps -e .
 	@touch $@
 
+# Without Node.js the script says so and makes nothing; all but `trnscope open` works.
+$(PAGE): $(PARTS) tools/build_explorer.sh
+	@tools/build_explorer.sh
+
 test: install  ## run every test (needs no accelerator)
+	@if [ -d explorer/node_modules ]; then cd explorer && npm run --silent test; fi
 	@$(BIN)/python -m pytest
 
 check: lint  ## lints and the fast tests
@@ -49,11 +57,13 @@ lint: install  ## formatting, lints, types and layers
 	@test -z "$(CPP)" || $(BIN)/clang-format --dry-run -Werror $(CPP)
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@if [ -d explorer/node_modules ]; then cd explorer && npm run --silent check; fi
 
 format: install  ## rewrite the sources in the project's format
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix -q .
 	@test -z "$(CPP)" || $(BIN)/clang-format -i $(CPP)
+	@if [ -d explorer/node_modules ]; then cd explorer && npm run --silent format; fi
 
 bench: install  ## speed and memory on a generated 2 GB trace, against other readers
 	@$(BIN)/python -m benchmarks
@@ -64,8 +74,12 @@ docs: install  ## write the generated pages and pictures again
 picture: install  ## draw the picture of the demo again, from a real run
 	@$(BIN)/python -m tools.make_picture
 
+screenshots: install  ## make the pictures of the Explorer again, from a run of the demo
+	@$(BIN)/python -m tools.make_screenshots
+
 fuzz:  ## fuzz the scanner under sanitizers (needs clang; FUZZ_SECONDS=60)
 	@native/fuzz/run.sh $(or $(FUZZ_SECONDS),60) fuzz-out
 
 clean:  ## remove what make made (the environment too)
+	@rm -rf explorer/node_modules src/trnscope/server/static
 	@rm -rf $(VENV) build fuzz-out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

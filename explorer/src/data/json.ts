@@ -4,15 +4,23 @@
 export type Ns = number | bigint;
 
 // Inside a string the quotes around a member's name are escaped, so this finds members only.
-const LONG_TIME = /"(\w+_ns)": ?(-?\d{16,})(?=[,}\]\s])/g;
+const TIMES = /"(\w+_ns)": ?(\[[-\d, ]*\]|-?\d{16,})(?=[,}\]\s])/g;
+const LONG = /-?\d{16,}/g;
 
-/** Parse a document; members that end in _ns and are too long for a number become bigints. */
+/** Parse a document; times that are too long for a number become bigints. */
 export function parseJson<T>(text: string): T {
-  const quoted = text.replace(LONG_TIME, '"$1":"$2"');
-  if (quoted === text) return JSON.parse(text) as T;
+  const quoted = text.replace(
+    TIMES,
+    (_, key: string, value: string) => `"${key}":${value.replace(LONG, '"$&"')}`,
+  );
   return JSON.parse(quoted, (key: string, value: unknown) =>
-    key.endsWith("_ns") && typeof value === "string" ? BigInt(value) : value,
+    key.endsWith("_ns") ? withTimes(value) : value,
   ) as T;
+}
+
+function withTimes(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withTimes);
+  return typeof value === "string" ? BigInt(value) : value;
 }
 
 /** A time of a file as ns on the timeline's axis, where a number is exact up to 104 days. */

@@ -5,14 +5,8 @@ import { formatCount, formatNs, formatRatio, ratio } from "../data/format";
 import { Card, Meter } from "../shell/parts";
 import { familyColor } from "../timeline/colors";
 
-export function DevicesCard({ summary }: { summary: Summary }): JSX.Element {
-  if (summary.devices.length === 0) {
-    return (
-      <Card title="Devices">
-        <p class="note">No device work was recorded; what follows is the host's time.</p>
-      </Card>
-    );
-  }
+export function DevicesCard({ summary }: { summary: Summary }): JSX.Element | null {
+  if (summary.devices.length === 0) return null;
   return (
     <Card
       title="Devices"

@@ -44,8 +44,10 @@ export function FilesCard({ summary, about }: { summary: Summary; about: About }
           <dd>{formatCount(about.num_events)}</dd>
         </div>
         <div>
-          <dt>files</dt>
-          <dd>{formatCount(summary.sources.length)}</dd>
+          <dt>device work</dt>
+          <dd>
+            {summary.devices.length ? plural(summary.devices.length, "device") : "not recorded"}
+          </dd>
         </div>
       </dl>
       <ul class="files">

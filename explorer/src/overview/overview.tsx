@@ -9,13 +9,18 @@ import { FilesCard, HealthCard } from "./health";
 import { StepsCard } from "./steps";
 import { TopOpsCard } from "./top";
 
+/** Numbers stay on one line with their units. */
+function withUnits(text: string): string {
+  return text.replace(/(\d) (%|ns|µs|ms|s)(?!\w)/g, "$1\u00a0$2");
+}
+
 export function Overview(): JSX.Element {
   return (
     <div class="overview">
       <When loaded={loaded<About>("about").value}>
         {(about) => (
           <>
-            <h1 class="sentence">{printable(about.sentence)}</h1>
+            <h1 class="sentence">{withUnits(printable(about.sentence))}</h1>
             <When loaded={loaded<Breakdown>("breakdown").value}>
               {(breakdown) => <StepsCard breakdown={breakdown} />}
             </When>

@@ -161,6 +161,7 @@ export function GroupBy<T extends string>(props: {
     <label class="group-by">
       by{" "}
       <select
+        aria-label="Group rows by"
         value={props.value}
         onChange={(event) => props.onChange(event.currentTarget.value as T)}
       >

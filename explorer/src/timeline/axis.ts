@@ -12,7 +12,8 @@ export function ticks(camera: Camera, width: number, spacing = 130): Tick[] {
   const step = roundStep(((camera.end - camera.start) * spacing) / Math.max(width, 1));
   const found: Tick[] = [];
   for (let at = Math.ceil(camera.start / step); at * step <= camera.end; at++) {
-    found.push({ time: at * step, label: tickLabel(at * step, step) });
+    const time = at === 0 ? 0 : at * step;
+    found.push({ time, label: tickLabel(time, step) });
   }
   return found;
 }

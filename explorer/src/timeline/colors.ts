@@ -35,7 +35,7 @@ const HSL: Record<Family, [number, number, number]> = {
   instruction: [150, 45, 55],
 };
 
-export const FAMILY_WORDS: [Family, string][] = [
+const FAMILY_WORDS: [Family, string][] = [
   ["kernel", "kernel"],
   ["communication", "communication"],
   ["copy", "copy, fill"],
@@ -50,6 +50,12 @@ const SHADES = 4;
 
 export function familyOf(kind: number): Family {
   return FAMILY[kind] ?? "other";
+}
+
+/** What was seen of these kinds so far, in the legend's order. */
+export function familiesOf(kinds: ReadonlySet<number>): [Family, string][] {
+  const seen = new Set([...kinds].map(familyOf));
+  return FAMILY_WORDS.filter(([family]) => seen.has(family));
 }
 
 /** The colour that stands for a family in legends. */

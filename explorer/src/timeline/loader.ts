@@ -20,6 +20,8 @@ const MAX_PIXELS = 12_000;
 export class Loader {
   /** The newest answer; drawn until a better one is there. */
   readonly rects = signal<Rects | null>(null);
+  /** Kinds of slices that were on screen so far. */
+  readonly kinds = signal<ReadonlySet<number>>(new Set());
   readonly failure = signal<ApiError | null>(null);
   private have: Request | null = null;
   private asked: Request | null = null;
@@ -44,7 +46,10 @@ export class Loader {
     const { start, end } = request;
     try {
       const path = `timeline?lanes=${lanes}&start=${start}&end=${end}&px=${Math.max(px, 1)}`;
-      this.rects.value = decodeRects(await getBytes(path, abort.signal));
+      const rects = decodeRects(await getBytes(path, abort.signal));
+      this.rects.value = rects;
+      const kinds = new Set([...this.kinds.value, ...rects.kind]);
+      if (kinds.size > this.kinds.value.size) this.kinds.value = kinds;
       this.have = request;
       this.failure.value = null;
     } catch (error) {

@@ -90,7 +90,8 @@ function collectLane(
     if (box === undefined) boxes.set(color, (box = []));
     const shown = Math.max(right - left - (right - left > 3 ? 0.6 : 0), 1);
     box.push(left, y + LANE_HEIGHT - GAP_PX - height, shown, height);
-    if (rects.count[at] === 1 && right - left > LABEL_FROM_PX && !style.faint) {
+    // Slices are joined when they start within a pixel: a wide one is nearly all its longest.
+    if (right - left > LABEL_FROM_PX && !style.faint) {
       labels.push({
         text: labelOf(rects.names[rects.name[at]], rects.length[at], right - left),
         x: Math.max(left, 0) + 4,

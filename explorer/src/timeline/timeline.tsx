@@ -9,7 +9,7 @@ import { Name, Problem, When } from "../shell/parts";
 import { isTyping } from "../shell/search";
 import { camera, range, selected } from "../state";
 import { whole, zoomAt } from "./camera";
-import { familyColor, FAMILY_WORDS } from "./colors";
+import { familiesOf, familyColor } from "./colors";
 import { DetailsPanel } from "./details";
 import { onKey } from "./keys";
 import { LABELS_WIDTH, Labels } from "./labels";
@@ -79,7 +79,7 @@ function Toolbar({ stage, isCommon }: { stage: Stage; isCommon: boolean }): JSX.
       </span>
       {!isCommon && <span class="warn">These files share no clock: each begins at 0.</span>}
       <ul class="legend" aria-label="Colours">
-        {FAMILY_WORDS.map(([family, word]) => (
+        {familiesOf(stage.loader.kinds.value).map(([family, word]) => (
           <li key={family}>
             <i style={{ background: familyColor(family) }} />
             {word}

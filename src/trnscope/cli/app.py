@@ -15,6 +15,7 @@ from trnscope.cli.commands.health import health
 from trnscope.cli.commands.kernels import kernels
 from trnscope.cli.commands.launch import launch
 from trnscope.cli.commands.memory import memory
+from trnscope.cli.commands.open import open
 from trnscope.cli.commands.ops import ops
 from trnscope.cli.commands.overlap import overlap
 from trnscope.cli.commands.roofline import roofline
@@ -35,6 +36,7 @@ app = typer.Typer(
 app.command(context_settings=SETTINGS)(run)
 for _command in (
     demo,
+    open,
     explain,
     summary,
     breakdown,
@@ -77,6 +79,7 @@ def trnscope(
       trnscope demo                     see it at work on a small training run
       trnscope run train.py             profile your own script, unchanged
       trnscope summary trace.json       read a trace that you have
+      trnscope open trace.json          see it in a browser
     """
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())

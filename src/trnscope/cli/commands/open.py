@@ -1,0 +1,62 @@
+"""``trnscope open``: the profile in a browser."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from trnscope.cli.options import Debug, Paths
+
+
+def open(
+    paths: Paths,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            "--port",
+            min=1,
+            max=65535,
+            metavar="N",
+            help="Port on this machine. [default: 8417, or any free one]",
+        ),
+    ] = None,
+    browser: Annotated[
+        bool,
+        typer.Option("--browser/--no-browser", help="Open a browser, or only print the address."),
+    ] = True,
+    _debug: Debug = False,
+) -> None:
+    """Show traces in a browser: overview, timeline, ops, kernels.
+
+    Prints the address and serves until it is stopped (Ctrl+C). Only this machine can connect,
+    and only with the token that the address holds.
+
+    \b
+    Example:
+      trnscope open trace.json
+      trnscope open rank0.json rank1.json --port 9000 --no-browser
+    """
+    from trnscope.cli.inputs import open_profile
+    from trnscope.server.serve import listen, require_page, serve
+
+    require_page()
+    listening = listen(port)
+    profile = open_profile(paths)
+
+    def ready() -> None:
+        typer.echo(f"Explorer: {listening.url} (Ctrl+C stops it)")
+        sys.stdout.flush()
+        if browser and _has_screen():
+            typer.launch(listening.url)
+
+    serve(profile, listening, ready)
+
+
+def _has_screen() -> bool:
+    """Whether a browser that is started here can be seen by somebody."""
+    if sys.platform in ("darwin", "win32"):
+        return True
+    return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
