@@ -22,9 +22,11 @@ from chrome_json import (
     write,
 )
 
+from trnscope.analysis.ops import ops
 from trnscope.errors import TraceFormatError
 from trnscope.ingest import open_trace
 from trnscope.model.kinds import SliceKind, TrackKind
+from trnscope.store.profile import Profile
 from trnscope.store.reader import Trace
 
 
@@ -307,7 +309,7 @@ def test_the_largest_times_and_base_add_up_without_overflow(tmp_path: Path) -> N
     assert int(trace.slices.end_ns[0]) == base + (most_us + longest_us) * 1000
 
 
-def test_durations_of_ten_years_are_invalid(tmp_path: Path) -> None:
+def test_durations_of_ten_years_are_kept_apart(tmp_path: Path) -> None:
     too_long_us = (1 << 58) // 1000 + 1
     events = [
         complete("op", "cpu_op", 1, 5),
@@ -321,8 +323,26 @@ def test_durations_of_ten_years_are_invalid(tmp_path: Path) -> None:
     ]
     trace = open_events(tmp_path, events)
     assert times(trace) == {"op": (1000, 5000), "k": (3000, 5000)}
-    assert warnings(trace) == {"invalid-time": 4}
+    assert warnings(trace) == {"impossible-duration": 4}
     assert not trace.health.complete
+    unfinished = sorted(trace.strings[name] for name in trace.unfinished.name.tolist())
+    assert unfinished == ["long async", "long begin", "long k", "long op"]
+
+
+def test_durations_that_64_bits_cannot_add_up_are_kept_apart(tmp_path: Path) -> None:
+    # Each is possible by itself; of 40, the four that fit 36 years are kept, and what is short.
+    nine_years_us = (1 << 58) // 1000 - 1
+    events = [complete("long", "cpu_op", i, nine_years_us) | {"tid": i} for i in range(40)]
+    events += [complete("hour", "cpu_op", 1, 3_600_000_000) | {"tid": 99}]
+    events += [kernel("k", 3, 5)]
+    trace = open_events(tmp_path, events)
+    assert warnings(trace) == {"impossible-duration": 36}
+    total = sum(trace.slices.dur_ns.tolist())
+    assert total == 4 * nine_years_us * 1000 + 3_600_000_000_000 + 5000
+    assert total == int(trace.slices.dur_ns.sum()) < 1 << 62
+    rows = {row.name: row for row in ops(Profile((trace,))).rows}
+    assert rows["long"].cpu_total_ns == 4 * nine_years_us * 1000
+    assert rows["hour"].self_cpu_ns == 3_600_000_000_000
 
 
 def test_unsupported_phases_are_counted(tmp_path: Path) -> None:

@@ -436,6 +436,27 @@ def test_damaged_rows_are_counted_and_the_rest_is_kept(tmp_path: Path) -> None:
     assert (trace.health.num_events_unreadable, trace.health.num_events_read) == (2, 3)
 
 
+def test_durations_of_years_are_kept_apart(tmp_path: Path) -> None:
+    nine_years = (1 << 58) - 1
+    rows = [
+        {"start": at, "end": at + nine_years, "deviceId": 0, "streamId": at, "shortName": 1}
+        for at in range(1, 11)
+    ]
+    rows += [
+        {"start": 1, "end": 6, "deviceId": 0, "streamId": 20, "shortName": 1},
+        {"start": 1, "end": 1 + (1 << 59), "deviceId": 0, "streamId": 21, "shortName": 1},
+        {"start": 1, "end": 1 << 62, "deviceId": 0, "streamId": 22, "shortName": 1},
+        {"start": -(1 << 62), "end": 5, "deviceId": 0, "streamId": 23, "shortName": 1},
+    ]
+    trace = opened(tmp_path, {"CUPTI_ACTIVITY_KIND_KERNEL": rows})
+    # Four fit 36 years; an end beyond any time is no end, and such a start is no time at all.
+    assert sum(trace.slices.dur_ns.tolist()) == 4 * nine_years + 5
+    assert warnings(trace)["impossible-duration"] == 7
+    assert warnings(trace)["null-time"] == 1
+    assert trace.unfinished.name.size == 8
+    assert not trace.health.complete
+
+
 def test_text_that_is_no_utf8_is_repaired(tmp_path: Path) -> None:
     path = export(tmp_path / "e.sqlite", {KERNEL: [WORK]}, {2: "x"})
     with sqlite3.connect(path) as connection:

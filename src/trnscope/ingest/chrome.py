@@ -21,13 +21,13 @@ import numpy.typing as npt
 from trnscope import _native
 from trnscope.errors import TraceFormatError
 from trnscope.ingest.brackets import BracketReader
+from trnscope.ingest.durations import DurationBudget
 from trnscope.ingest.findings import Findings, describe_event
 from trnscope.ingest.gzip_stream import GzipFeeder
 from trnscope.ingest.kineto import Header, read_header
 from trnscope.ingest.metadata import MetadataReader
 from trnscope.ingest.points import PointReader
 from trnscope.ingest.rows import (
-    DUR_LIMIT_NS,
     HAS_DUR,
     HAS_TS,
     REPAIRED,
@@ -80,6 +80,7 @@ class ChromeImporter:
         self._text: Callable[[int], str] = scanner.string
         self._writer = TraceWriter(directory, path)
         self._findings = Findings()
+        self._durations = DurationBudget()
         self._num_events = 0
         self._num_repaired = 0
         self._saw_phase = False
@@ -185,13 +186,14 @@ class ChromeImporter:
             self._slices.add_unfinished(rows_of(segment, unknown))
             at = at[known]
         if at.size:
-            self._slices.add(self._of_valid_duration(rows_of(segment, at)))
+            rows = rows_of(segment, at)
+            self._slices.add(self._admitted(rows, self._slices.add_unfinished))
 
     def _take_begin_end(self, segment: Segment, at: Index) -> None:
         group = self._tracks.host(segment.track[at]).astype(np.int64)
         closed = self._threads.close(segment, at, _BEGIN[segment.ph[at]], group)
         if len(closed):
-            self._slices.add(self._of_valid_duration(closed))
+            self._slices.add(self._admitted(closed, self._slices.add_unfinished))
 
     def _take_async(self, segment: Segment, at: Index) -> None:
         keys = zip(
@@ -204,18 +206,20 @@ class ChromeImporter:
         group = np.array([groups.setdefault(key, len(groups)) for key in keys], np.int64)
         closed = self._async.close(segment, at, _BEGIN[segment.ph[at]], group)
         if len(closed):
-            self._slices.add_async(self._of_valid_duration(closed))
+            unfinished = self._slices.add_unfinished_async
+            self._slices.add_async(self._admitted(closed, unfinished))
 
-    def _of_valid_duration(self, rows: Rows) -> Rows:
-        """The rows whose duration can be added up; the others are noted."""
-        valid = rows.dur_ns < DUR_LIMIT_NS
-        if valid.all():
+    def _admitted(self, rows: Rows, keep_apart: Callable[[Rows], None]) -> Rows:
+        """The rows whose durations can be added up; the others are noted and kept apart."""
+        admitted = self._durations.admits(rows.dur_ns)
+        if admitted.all():
             return rows
-        first = int(np.flatnonzero(~valid)[0])
+        first = int(np.flatnonzero(~admitted)[0])
         example = describe_event(self._text(int(rows.name[first])), int(rows.start_ns[first]))
         offset = int(rows.args_offset[first]) if rows.args_length[first] else None
-        self._findings.note("invalid-time", int((~valid).sum()), example, offset)
-        return rows.take(np.flatnonzero(valid))
+        self._findings.note("impossible-duration", int((~admitted).sum()), example, offset)
+        keep_apart(rows.take(np.flatnonzero(~admitted)))
+        return rows.take(np.flatnonzero(admitted))
 
     # The end -------------------------------------------------------------------------
 

@@ -25,6 +25,9 @@ class _Wording:
 _WORDS: dict[str, _Wording] = {
     # What the events say
     "unknown-duration": _Wording("{events} of unknown duration (kept apart, not as 0)", True),
+    "impossible-duration": _Wording(
+        "{events} that would last for years (kept apart, without a duration)", True
+    ),
     "invalid-time": _Wording("{events} with an invalid time left out", True),
     "end-without-begin": _Wording("{ends} (ph E) without a begin", True),
     "begin-without-end": _Wording("{begins} (ph B) never ended", True),

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from trnscope.errors import TraceFormatError
+from trnscope.ingest.durations import DurationBudget
 from trnscope.ingest.kineto import kernel_kind
 from trnscope.ingest.nsys_database import ABSENT, NsysDatabase
 from trnscope.ingest.nsys_names import (
@@ -28,6 +29,7 @@ from trnscope.ingest.nsys_names import (
     parse_nvtx_texts,
     process_of,
 )
+from trnscope.ingest.rows import START_LIMIT_NS
 from trnscope.model.health import Health, HealthWarning
 from trnscope.model.kinds import SliceKind, TrackKind
 from trnscope.model.source import TraceSource
@@ -149,6 +151,8 @@ class _NsysImporter:
         self._num_rows = 0
         self._num_unreadable = 0
         self._num_untimed = 0
+        self._num_impossible = 0
+        self._durations = DurationBudget()
         self._num_device = 0
         self._num_nvtx = 0
         self._num_without_process = 0
@@ -400,13 +404,17 @@ class _NsysImporter:
     def _timing(self, batch: dict[str, I64], untimed: Bool | None = None) -> _Timing:
         """Sort a batch's rows by what is known of their times; times become absolute."""
         start, end = batch["start"], batch["end"]
-        readable = start != ABSENT
+        readable = (start != ABSENT) & _is_time(start)
         if untimed is not None:  # CUPTI writes 0, 0 where it could not take the times
             self._num_untimed += int(untimed.sum())
             readable &= ~untimed
         self._num_unreadable += int((~readable).sum())
-        complete = readable & (end != ABSENT) & (end >= start)
+        complete = readable & (end != ABSENT) & _is_time(end) & (end >= start)
         duration = np.where(complete, end - start, 0)
+        admitted = self._durations.admits(duration)
+        self._num_impossible += int((~admitted).sum())
+        complete &= admitted
+        duration = np.where(complete, duration, 0)
         return _Timing(complete, readable & ~complete, start + self._base_ns, duration)
 
     def _add(self, timing: _Timing, tracks: U32, kinds: U8, categories: U16, names: U32) -> int:
@@ -466,7 +474,7 @@ class _NsysImporter:
     def _health(self) -> Health:
         found = (*self._not_recorded(), *self._damage())
         return Health(
-            complete=self._num_unreadable == 0,
+            complete=self._num_unreadable == 0 and self._num_impossible == 0,
             num_events_read=self._num_rows - self._num_unreadable,
             num_events_repaired=self._database.num_repaired_texts,
             num_events_unreadable=self._num_unreadable,
@@ -489,8 +497,13 @@ class _NsysImporter:
             ("no-timestamp", "GPU rows without times (start and end 0)", self._num_untimed),
             (
                 "null-time",
-                "rows without a start time",
+                "rows without a usable start time",
                 self._num_unreadable - self._num_untimed,
+            ),
+            (
+                "impossible-duration",
+                "rows that would last for years (kept apart, without a duration)",
+                self._num_impossible,
             ),
             ("missing-string", "names that StringIds does not hold", self._texts.num_missing),
             ("invalid-utf8", "texts that are no UTF-8", self._database.num_repaired_texts),
@@ -502,6 +515,10 @@ class _NsysImporter:
             ),
         )
         return [each for each in counted if each[2] > 0]
+
+
+def _is_time(values: I64) -> Bool:
+    return (values > -START_LIMIT_NS) & (values < START_LIMIT_NS)
 
 
 def _copy_name(copy: int, source: int, target: int) -> str:

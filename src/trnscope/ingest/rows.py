@@ -19,9 +19,6 @@ _MAX_SIGNED = (1 << 63) - 1
 START_LIMIT_NS = 1 << 61
 """Of a start and the base time (73 years), so that their sum fits 64 bits."""
 
-DUR_LIMIT_NS = 1 << 58
-"""Of a duration (9 years), so that ends and sums of some durations fit 64 bits."""
-
 
 class Segment(Protocol):
     """The scanner's events in file order, as columns."""

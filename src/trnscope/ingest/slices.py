@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from trnscope import _native
 from trnscope.ingest.arg_keys import TASK_TYPE
+from trnscope.ingest.durations import LONG_NS
 from trnscope.ingest.findings import Findings, describe_event
 from trnscope.ingest.kineto import (
     Header,
@@ -21,7 +22,6 @@ from trnscope.ingest.kineto import (
     task_kind,
 )
 from trnscope.ingest.rows import (
-    DUR_LIMIT_NS,
     START_LIMIT_NS,
     Rows,
     Segment,
@@ -121,7 +121,7 @@ class SlicePlacer:
             self._old.table,
             self._tracks.host_table,
             START_LIMIT_NS,
-            DUR_LIMIT_NS,
+            LONG_NS,
         )
 
     def _learn(self, placed: _native.PlacedRows) -> bool:
