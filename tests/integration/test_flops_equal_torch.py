@@ -213,6 +213,8 @@ def test_attention_reads_its_arguments_where_torch_puts_them(name: str) -> None:
         assert names[layout.bias] in ("bias", "attn_bias", "attn_mask")
     if layout.lengths is not None:
         assert re.fullmatch("cum_seq_q|cu_seqlens_q", names[layout.lengths])
+    if layout.window is not None:
+        assert names[layout.window] in ("window_size_left", "window_size")
     if layout.out is not None:
         assert names[layout.out] == "out"
         assert names[0].startswith("grad_out")

@@ -28,7 +28,7 @@ def op(
         types.append(argument[1] if isinstance(argument, tuple) else _type(argument))
         values.append("" if is_tensor or argument is None else str(argument))
     call = parse_call(
-        f"aten::{name}",
+        name if "::" in name else f"aten::{name}",
         json.dumps(dims),
         json.dumps(types),
         None if strides is None else json.dumps(strides),
@@ -234,6 +234,22 @@ def test_heads_of_keys_may_serve_several_of_queries() -> None:
     few = ([2, 16, 1, 8], BF16)
     work = op("_flash_attention_forward", ([2, 16, 4, 8], BF16), few, few, *_flash_rest(None))
     assert counted(work) == (2 * (2 * 4 * 256) * 16, 2 * (1024 + 2 * 256), 2 * 1024)
+
+
+def test_flash_attention_of_the_package() -> None:
+    """``[b, s, h, d]``; causal counts from the end: the last query sees every key."""
+    q, kv = ([2, 4, 3, 8], BF16), ([2, 10, 3, 8], BF16)
+    rest = [0.0, 0.35, True, -1, -1, 0.0, None, False]
+    work = op("flash_attn::_flash_attn_forward", q, kv, kv, *rest)
+    pairs = 2 * 3 * (7 + 8 + 9 + 10)
+    assert counted(work)[0] == 2 * pairs * 16
+    lse = ([2, 3, 4], F32)
+    grads = (q, kv, kv)
+    back = op("flash_attn::_flash_attn_backward", q, q, kv, kv, q, lse, *grads, *rest)
+    assert counted(back)[0] == 5 * pairs * 16
+    rest[3] = 2
+    windowed = op("flash_attn::_flash_attn_forward", q, kv, kv, *rest)
+    assert windowed == Uncounted("a window limits what each query sees")
 
 
 def test_packed_sequences_of_unknown_length_are_not_counted() -> None:

@@ -67,6 +67,6 @@ def count(call: OpCall) -> Work | Uncounted:
 def _formula_of(name: str) -> Callable[[OpCall], Work] | None:
     """The formula of an op by its name, without namespace and the mark of an op in place."""
     if not name.startswith(_NAMESPACE):
-        return None
+        return attention.LIBRARY_FORMULAS.get(name)
     bare = name.removeprefix(_NAMESPACE)
     return _FORMULAS.get(bare) or _FORMULAS.get(bare.removesuffix("_"))
