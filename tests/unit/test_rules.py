@@ -56,7 +56,7 @@ def test_a_trace_fires_it(rule: Rule, tmp_path: Path) -> None:
     times = finding.recoverable
     if times is not None:
         assert 0 <= times.low_ns <= times.likely_ns <= times.high_ns
-        assert times.likely_ns >= 0.03 * (result.step_ns or 0)
+        assert times.likely_ns >= 0.05 * (result.step_ns or 0)
 
 
 @each_rule

@@ -28,9 +28,11 @@ from trnscope.errors import UsageError
 from trnscope.store.profile import Profile
 from trnscope.store.reader import Trace
 
-LEAST_SHARE = 0.03
-"""Of a step; less is not worth an edit and lies within what steps vary by themselves
-(TraceML calls 3 % a moderate difference between runs, expert_rules.md 113)."""
+LEAST_SHARE = 0.05
+"""Of a step; less is not worth an edit, and hardly more than what steps vary by themselves
+(TraceML calls 3 % between runs moderate and 8 % material, expert_rules.md 113)."""
+LEAST_SHARE_OF_A_GUESS = 0.1
+"""The same for a finding of low confidence. Ours."""
 SAME_TIME = 0.5
 """A claim that loses this share of its time to more specific ones is about the same time."""
 HIDDEN_LEAST_SHARE = 0.1
@@ -130,7 +132,9 @@ class _Diagnosis:
         if claim.likely is None or replay is None:
             return
         likely_ns = self._likely_ns(replay, claim.likely)
-        if likely_ns >= LEAST_SHARE * self.context.step_ns:
+        is_guess = claim.confidence is Confidence.LOW
+        least = LEAST_SHARE_OF_A_GUESS if is_guess else LEAST_SHARE
+        if likely_ns >= least * self.context.step_ns:
             self._accept(rule, claim, self._range(replay, claim, likely_ns))
         elif self._is_hidden(claim, replay):
             taken = about_ns(_taken_ns(self.context, claim))

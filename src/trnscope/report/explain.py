@@ -41,29 +41,36 @@ def explain_lines(result: Explanation, view: View) -> Iterator[Text]:
 
 
 def _answer(result: Explanation, view: View) -> Iterator[Text]:
-    if result.verdict.abstained:
-        yield _line("Verdict", result.verdict.text, "bold yellow")
-        yield _line("Why not", result.verdict.reason or "", "yellow")
-        for finding in result.findings[:1]:
-            yield _line("Try", finding.tries[0])
-        return
     if result.split is not None:
         where = where_time_goes(
             result.split, incomplete=False, simulated=view.simulated is not None
         )
         yield _line("Time", where)
+    yield from cause_lines(result)
+    if view.simulated is not None:
+        yield note(f"Simulated: all times come from {view.simulated}, not from a measurement.")
+
+
+def cause_lines(result: Explanation) -> Iterator[Text]:
+    """The top cause, what would come back, what to try first and how sure it is; or the verdict."""
     first = next((one for one in result.findings if one.recoverable is not None), None)
-    if first is None:
-        healthy = result.verdict.text.startswith("Healthy")
-        yield _line("Verdict", result.verdict.text, "bold green" if healthy else "bold yellow")
+    if result.verdict.abstained or first is None:
+        yield from _no_cause(result)
         return
     yield _line("Top cause", f"{first.title} [{first.code}]", "bold")
     yield _line("Would save", _saved(first), "bold")
     place = f" ({_places(first.source[:1])})" if first.source else ""
     yield _line("Try first", first.tries[0] + place, "bold")
     yield _line("Confidence", _SURE[first.confidence])
-    if view.simulated is not None:
-        yield note(f"Simulated: all times come from {view.simulated}, not from a measurement.")
+
+
+def _no_cause(result: Explanation) -> Iterator[Text]:
+    healthy = result.verdict.text.startswith("Healthy")
+    yield _line("Verdict", result.verdict.text, "bold green" if healthy else "bold yellow")
+    if result.verdict.reason is not None:
+        yield _line("Why not", result.verdict.reason, "yellow")
+        for finding in result.findings[:1]:
+            yield _line("Try", finding.tries[0])
 
 
 def _line(label: str, text: str, style: str = "") -> Text:
