@@ -90,6 +90,7 @@ def training_step() -> Run:
     return run
 
 
+@pytest.mark.slow
 def test_a_training_step_counts_as_flop_counter_mode_does(tmp_path: Path) -> None:
     run = training_step()
     run()
