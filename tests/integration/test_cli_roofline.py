@@ -80,6 +80,8 @@ def test_another_chips_ceilings_can_be_asked_for(capsys: pytest.CaptureFixture[s
     document = json.loads(output(capsys, "--json", "--hardware", "H100-SXM"))
     assert document["hardware"]["title"] == "NVIDIA H100 SXM5 80 GB"
     assert document["hardware"]["peak_bytes_per_s"]["source"]
+    bfloat16 = document["hardware"]["peak_flops_per_s"]["bfloat16"]
+    assert bfloat16["ridge_point"] == pytest.approx(989.5 / 3.35)
 
 
 @pytest.mark.parametrize(

@@ -57,8 +57,15 @@ class Ceilings:
         return peak.value / self.bandwidth.value
 
     def to_json(self) -> dict[str, object]:
-        """Its fields; peaks by type, each with its source."""
-        peaks = {dtype: _peak_json(peak) for dtype, peak in self.flops_by_dtype.items()}
+        """Its fields; peaks by type, each with its source and where it meets the memory's."""
+        peaks = {
+            dtype: {
+                "value": peak.value,
+                "source": peak.source,
+                "ridge_point": self.ridge_point(dtype),
+            }
+            for dtype, peak in self.flops_by_dtype.items()
+        }
         return {
             "name": self.name,
             "title": self.title,
