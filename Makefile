@@ -4,6 +4,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 TORCH  := torch==2.13.0
 
+# Most tests wait for a process that runs one thread, so several go at once; those of a file in turn.
+AT_ONCE := -n auto --maxprocesses 4 --dist loadfile
+
 NATIVE := $(wildcard native/*.cpp native/*.h native/CMakeLists.txt)
 PAGE   := src/trnscope/server/static/index.html
 PARTS  := $(wildcard explorer/*.json explorer/*.ts explorer/*.html) \
@@ -46,10 +49,10 @@ $(PAGE): $(PARTS) tools/build_explorer.sh
 
 test: install  ## run every test (needs no accelerator)
 	@if [ -d explorer/node_modules ]; then cd explorer && npm run --silent test; fi
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest $(AT_ONCE)
 
 check: lint  ## lints and the fast tests
-	@$(BIN)/python -m pytest -m "not slow"
+	@$(BIN)/python -m pytest -m "not slow" $(AT_ONCE)
 
 lint: install  ## formatting, lints, types and layers
 	@$(BIN)/ruff format --check .
