@@ -2,23 +2,22 @@
 
 ``python -m benchmarks.sim_accuracy [--measured CSV] [--workloads FILE] [--page FILE]``
 
-The table has a row a figure; the workload file says what each row ran, as ATen ops with shapes and a
-mode or as a tile program of engine instructions. Rows that the code has never seen need only an entry
-there. Constants come from the data files alone.
+The table has a row a figure; the workload file says what each row ran, as ATen ops with shapes and
+a mode or as a tile program of engine instructions. Rows that the code has never seen need only an
+entry there. Constants come from the data files alone.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-import tomllib
 from pathlib import Path
 
 from benchmarks.accuracy.compare import compare
 from benchmarks.accuracy.measured import read
 from benchmarks.accuracy.page import page
 from benchmarks.accuracy.summary import text
-from benchmarks.accuracy.workloads import load
+from benchmarks.accuracy.workloads import left_out_rules, load
 from trnscope.sim.cost import CostModel
 
 ROOT = Path(__file__).parents[1]
@@ -40,8 +39,7 @@ def main() -> int:
         if not path.is_file():
             print(f"{path}: no such file; name the table with --measured", file=sys.stderr)
             return 1
-    with arguments.workloads.open("rb") as file:
-        rules = tomllib.load(file).get("left_out", [])
+    rules = left_out_rules(arguments.workloads)
     comparison = compare(read(arguments.measured), load(arguments.workloads), rules)
     version = CostModel.for_instance("trn2").version
     print(f"simulated by model version {version}; measured by others\n")

@@ -1,10 +1,11 @@
 """Lists of ATen ops as text, and the graphs that they make.
 
-One op a line: ``out = bmm(q, k) : B*H, S, S bfloat16``. Values that no line makes are inputs and are
-declared: ``q : B, S, D bfloat16``. A result may be marked ``@t`` (its last two dimensions are swapped
-in memory), ``@h`` (the two before the last are) or ``@e`` (expanded: the last dimension has stride
-0). Several results: ``a, b = topk(x) : 4, 2 float32 ; 4, 2 int64``. Arguments that are no tensors
-follow the call in braces: ``{is_causal=1}``.
+One op a line: ``out = bmm(q, k) : B*H, S, S bfloat16``. Values that no line makes are inputs and
+are declared: ``q : B, S, D bfloat16``. A result may be marked ``@t`` (its last two dimensions are
+swapped in memory), ``@h`` (the two before the last are) or ``@e`` (expanded: the last dimension has
+stride 0). Several results: ``a, b = topk(x) : 4, 2 float32 ; 4, 2 int64``. Arguments that are no
+tensors follow the call in braces: ``{is_causal=1}``. An input whose name starts with ``$`` is the
+same value in every section and repetition.
 """
 
 from __future__ import annotations

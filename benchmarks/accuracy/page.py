@@ -7,14 +7,19 @@ from benchmarks.accuracy.summary import GOALS, bounds, errors, num_rows, reasons
 
 INTRO = """# How accurate the simulated times are
 
-Every simulated time comes from the open model of the NeuronCore in `trnscope.sim.cost`: nothing here
-was measured by us. This page compares the model with measurements that others published, row by row.
-It is written by `python -m benchmarks.sim_accuracy`, from a table of measurements
-(`neuroncore_measured.csv`) and from `benchmarks/sim_workloads.toml`, which says what each row ran.
+Every simulated time comes from the open model of the NeuronCore in `trnscope.sim.cost`: nothing
+here was measured by us. This page compares the model with measurements that others published, row
+by row. It is written by `python -m benchmarks.sim_accuracy --page docs/sim-accuracy.md`, from a
+table of measurements (`neuroncore_measured.csv`, not part of this repository) and from
+`benchmarks/sim_workloads.toml`, which says what each row ran. How to add rows:
+[add measured rows](howto/add-measured-rows.md); what the times include:
+[read simulated times](howto/read-simulated-times.md).
 
-A row counts as *held out* when no constant of the model was fitted on it. The fitted constants stand
-in the data files under `src/trnscope/hardware/data`, each with the rows that decided it; no constant
-is set for a single workload. The error of a row is predicted / measured - 1; MAE is the mean of its
+A row counts as *held out* when no constant of the model was fitted on it. The fitted constants
+stand in the data files under `src/trnscope/hardware/data`, each with the rows that decided it; no
+constant is set for a single workload. Kernels are described as their published source reads; where
+the compiler chose engines or moved loads, the description follows the engine times and byte counts
+that the same source reports. The error of a row is predicted / measured - 1; MAE is the mean of its
 absolute values, bias the mean with its sign.
 """
 
@@ -58,7 +63,10 @@ def _row(row: Compared) -> str:
     )
 
 
-HEAD = "| Row | Workload | Metric | Measured | Simulated | Unit | Error | |\n|---:|---|---|---:|---:|---|---:|---|"
+HEAD = (
+    "| Row | Workload | Metric | Measured | Simulated | Unit | Error | |\n"
+    "|---:|---|---|---:|---:|---|---:|---|"
+)
 
 
 def _worst(comparison: Comparison) -> str:

@@ -71,7 +71,8 @@ def bounds(comparison: Comparison) -> tuple[int, int]:
 def text(comparison: Comparison) -> str:
     """For the terminal."""
     lines = [
-        f"{'block':34} {'rows':>5} {'MAE':>7} {'median':>7} {'bias':>7} {'held out':>14} {'goal':>6}"
+        f"{'block':34} {'rows':>5} {'MAE':>7} {'median':>7} {'bias':>7}"
+        f" {'held out':>14} {'goal':>6}"
     ]
     for block in errors(comparison):
         held = "" if block.held_out is None else f"{block.held_out:.1%} ({block.num_held_out})"

@@ -10,6 +10,7 @@ from typing import Any
 
 from benchmarks.accuracy import op_lists, tile_programs
 from benchmarks.accuracy.expressions import Sizes, evaluate, whole
+from trnscope.sim.cost.program import Program
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -24,7 +25,7 @@ class Workload:
     name: str
     block: str
     mode: str
-    """``program``, ``eager``, ``compiled``, ``op``, ``collective``, ``copy`` or ``runtime``."""
+    """What is predicted: see ``predict.MODES``."""
     instance: str
     lnc: int | None
     ids: tuple[int, ...]
@@ -36,7 +37,7 @@ class Workload:
     raw: Mapping[str, Any]
     lists: Mapping[str, str] = field(default_factory=dict)
 
-    def program(self) -> tile_programs.Program:
+    def program(self) -> Program:
         """The tile program."""
         steps, tiles = self.raw["steps"], self.raw.get("tiles", [])
         return tile_programs.program(self.name, tiles, steps, self.sizes)
@@ -67,9 +68,15 @@ def load(path: Path) -> list[Workload]:
     found = []
     for entry in tables.get("workload", []):
         base = {**programs.get(entry.get("program", ""), {}), **entry}
-        for case in entry.get("case", [{}]):
-            found.append(_workload({**base, **case}, lists))
+        cases = entry.get("case", [{}])
+        found += [_workload({**base, **case}, lists) for case in cases]
     return found
+
+
+def left_out_rules(path: Path) -> list[Mapping[str, Any]]:
+    """Rows of a table that a file says are not compared, with the reason."""
+    with path.open("rb") as file:
+        return list(tomllib.load(file).get("left_out", []))
 
 
 def _workload(entry: Mapping[str, Any], lists: Mapping[str, str]) -> Workload:

@@ -1,15 +1,16 @@
 """Attention in tiles of 128 queries by up to 512 keys, whose scores never leave the chip.
 
-The matrix engine works on the next tile's scores while the other engines are at this tile's softmax:
-a loop's body names the products of earlier iterations first.
+The matrix engine works on the next tile's scores while the other engines are at this tile's
+softmax: a loop's body names the products of earlier iterations first.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from trnscope.sim.cost.lowering.work import AttentionStage
-from trnscope.sim.cost.program import DmaTransfer, Instruction, Loop, item_bytes
+from trnscope.sim.cost.program import DmaTransfer, Engine, Instruction, Loop, item_bytes
 
 if TYPE_CHECKING:
     from trnscope.sim.cost.tiling import Step, TileBuilder
@@ -65,7 +66,6 @@ def _scores(
     scores = builder.tile("scores", keys * 4, psum=True)
     peak = builder.tile("max", 4)
     weights = builder.tile("weights", keys * item_bytes(stage.dtype))
-    psum = {"from_psum": True, "partitions": queries}
     return [
         Instruction(
             "MATMUL",
@@ -78,10 +78,8 @@ def _scores(
             repeat=_parts(stage.head, QUERIES) * products,
             flops=2 * queries * keys * stage.head * products,
         ),
-        Instruction("TENSOR_REDUCE", "vector", keys, reads=(scores,), writes=(peak,), **psum),
-        Instruction(
-            "ACTIVATE_REDUCE", "scalar", keys, reads=(scores, peak), writes=(weights,), **psum
-        ),
+        _from_psum("TENSOR_REDUCE", "vector", keys, queries, (scores,), (peak,)),
+        _from_psum("ACTIVATE_REDUCE", "scalar", keys, queries, (scores, peak), (weights,)),
     ]
 
 
@@ -96,7 +94,6 @@ def _values(
     turned_psum = builder.tile("turned", keys * 4, psum=True)
     turned = builder.tile("turned", keys * item_bytes(dtype))
     product = builder.tile("product", stage.value_head * 4, psum=True)
-    psum = {"from_psum": True, "partitions": queries}
     return [
         Instruction(
             "MATMUL",
@@ -109,15 +106,12 @@ def _values(
             repeat=depth * products,
             flops=2 * queries * keys * stage.value_head * products,
         ),
-        Instruction(
-            "SCALAR_TENSOR_TENSOR",
-            "vector",
-            stage.value_head,
-            dtype,
-            reads=(product,),
-            writes=out,
+        replace(
+            _from_psum(
+                "SCALAR_TENSOR_TENSOR", "vector", stage.value_head, queries, (product,), out
+            ),
+            dtype=dtype,
             repeat=products,
-            **psum,
         ),
         Instruction(
             "TRANSPOSE",
@@ -129,7 +123,19 @@ def _values(
             (turned_psum,),
             repeat=depth,
         ),
-        Instruction(
-            "TENSOR_COPY", "vector", keys, dtype, reads=(turned_psum,), writes=(turned,), **psum
+        replace(
+            _from_psum("TENSOR_COPY", "vector", keys, queries, (turned_psum,), (turned,)),
+            dtype=dtype,
         ),
     ]
+
+
+def _from_psum(
+    opcode: str,
+    engine: Engine,
+    elements: int,
+    queries: int,
+    reads: tuple[str, ...],
+    writes: tuple[str, ...],
+) -> Instruction:
+    return Instruction(opcode, engine, elements, "float32", queries, reads, writes, from_psum=True)

@@ -2,9 +2,9 @@
 
 Descriptors that were prepared in a ring take the longer of a floor and their bytes at the engine's
 rate, which is the published curve of efficiency by size (0.43 of the peak at 1 KiB a partition,
-0.97 at 4 KiB). Where hardware makes them, transfers are issued one after another at a
-fixed interval, and the engines spend only a little on each descriptor. Trigger and completion are latencies: they delay what
-waits for the transfer, and other transfers overlap them.
+0.97 at 4 KiB). Where hardware makes them, transfers are issued one after another at a fixed
+interval, and the engines spend only a little on each descriptor. Trigger and completion are
+latencies: they delay what waits for the transfer, and other transfers overlap them.
 """
 
 from __future__ import annotations

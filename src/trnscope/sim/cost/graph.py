@@ -1,9 +1,9 @@
 """A compiled graph as one program: chains are fused and values stay on the chip where they fit.
 
-Element-wise ops and reductions that feed one another share their tiles: one load, a chain of passes,
-one store. A matrix product takes the element-wise ops that follow it on its way out of PSUM. A value
-that a later group reads stays in SBUF if there is room for it until its last use; otherwise it is
-stored to HBM and loaded again (a spill). Views cost nothing.
+Element-wise ops and reductions that feed one another share their tiles: one load, a chain of
+passes, one store. A matrix product takes the element-wise ops that follow it on its way out of
+PSUM. A value that a later group reads stays in SBUF if there is room for it until its last use;
+otherwise it is stored to HBM and loaded again (a spill). Views cost nothing.
 """
 
 from __future__ import annotations

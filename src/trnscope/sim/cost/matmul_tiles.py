@@ -1,4 +1,4 @@
-"""A matrix product in tiles: one operand is held in blocks, the other is streamed past it in strips.
+"""A matrix product in tiles: one operand is held in blocks, the other streamed past it in strips.
 
 Each group of matrix instructions fills up to four banks of PSUM while the other four are emptied.
 Operands that lie the wrong way round are turned by the matrix engine, the next strip while this one
@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trnscope.sim.cost.lowering.work import Access, MatmulStage, Pass
 from trnscope.sim.cost.balance import balanced
+from trnscope.sim.cost.lowering.work import Access, MatmulStage, Pass
 from trnscope.sim.cost.program import DmaTransfer, Instruction, Loop, item_bytes
 
 if TYPE_CHECKING:
@@ -77,7 +77,17 @@ def _plan(held: int, moved: int, column: int, room: int, swapped: bool) -> _Plan
     block = max(PARTITIONS, limit * chunks // column // PARTITIONS * PARTITIONS)
     if chunks > 1:
         block = min(block, PSUM_GROUP * PARTITIONS)
-    return _Plan(swapped, held, moved, min(held, block), strip, chunks)
+    return _Plan(
+        swapped, held, moved, _even(held, block, PARTITIONS), _even(moved, strip, 1), chunks
+    )
+
+
+def _even(total: int, size: int, unit: int) -> int:
+    """Parts of whole units and about the asked size, in the number that leaves the least over."""
+    units, least = _parts(total, unit), _parts(total, size)
+    counts = range(least, least + least // 4 + 2)
+    count = min(counts, key=lambda n: (n * _parts(units, n), n))
+    return min(total, _parts(units, count) * unit)
 
 
 class _Product:
@@ -180,11 +190,12 @@ class _Product:
     ) -> tuple[int, list[Step]]:
         """A group of matrix instructions and the passes on the way out of PSUM."""
         stage = self.stage
-        columns = min(COLUMNS, self.strip)
+        columns = _parts(self.strip, _parts(self.strip, COLUMNS))
         tiles = _parts(self.block, PARTITIONS) * _parts(self.strip, columns)
-        group = min(PSUM_GROUP, tiles)
-        groups = _parts(tiles, group)
-        psum = self.builder.tile("psum", group * columns * 4, psum=True)
+        group = max(n for n in range(1, PSUM_GROUP + 1) if tiles % n == 0)
+        groups = tiles // group
+        banks = self.builder.core.psum_banks // group
+        psum = self.builder.tile("psum", group * columns * 4, banks, psum=True)
         flops = stage.flops // max(1, self.builder.shards * self.num_tiles * groups)
         product = Instruction(
             "MATMUL",

@@ -7,7 +7,7 @@ or of the heads) and executes the same program.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from trnscope.hardware.neuroncore import NeuronCore
 from trnscope.sim.cost import attention_tiles, matmul_tiles
@@ -24,7 +24,6 @@ from trnscope.sim.cost.lowering.work import (
 )
 from trnscope.sim.cost.program import (
     DmaTransfer,
-    Engine,
     Instruction,
     Loop,
     Program,
@@ -37,11 +36,16 @@ Step = Instruction | DmaTransfer | Loop
 PARTITIONS = 128
 ROW_TILE_BYTES = 16384
 """Bytes a partition of one tile of element-wise work."""
+ROW_TILES = 4
+"""Tiles at least, so that loads, work and stores overlap, unless they would be shorter than"""
+ROW_TILE_LEAST = 2048
+"""bytes a partition."""
 MOVE_BYTES = 4 << 20
 """Bytes of one transfer between places in HBM."""
 
 
 def parts(total: int, size: int) -> int:
+    """Pieces of that size; at least one."""
     return max(1, -(-total // size))
 
 
@@ -96,7 +100,11 @@ class TileBuilder:
         partitions = min(stage.partitions, elements)
         free = parts(elements, partitions)
         width = item_bytes(stage.dtype)
-        count = parts(free * width, self._row_tile_bytes(stage))
+        count = max(
+            parts(free * width, self._row_tile_bytes(stage)),
+            min(ROW_TILES, free * width // ROW_TILE_LEAST),
+            1,
+        )
         small = [a for a in stage.loads if a.once]
         inputs = [self.load_once(access) for access in small]
         body: list[Step] = []
@@ -141,6 +149,7 @@ class TileBuilder:
         return tile
 
     def load_part(self, access: Access, partitions: int, count: int) -> tuple[DmaTransfer, str]:
+        """One tile of an operand: the transfer and its tile."""
         size = parts(access.num_bytes, self.shards * count)
         row = parts(size, partitions)
         tile = self.tile("in", row)

@@ -1,0 +1,211 @@
+"""Costs of ops, graphs, copies and collectives: closed forms, laws and documented facts."""
+
+from __future__ import annotations
+
+import pytest
+
+from trnscope.sim.cost import CostModel
+from trnscope.sim.cost.lowering import registry
+from trnscope.sim.cost.program import DmaTransfer, Instruction, leaves
+from trnscope.sim.signature import (
+    CollectiveSpec,
+    GraphNode,
+    GraphSpec,
+    OpSignature,
+    TensorSpec,
+)
+
+MODEL = CostModel.for_instance("trn2.3xlarge", lnc=2)
+ONE_CORE = CostModel.for_instance("trn2.3xlarge", lnc=1)
+TRN1 = CostModel.for_instance("trn1.32xlarge")
+
+
+def spec(*shape: int, dtype: str = "bfloat16") -> TensorSpec:
+    return TensorSpec(shape, dtype)
+
+
+def op(name: str, inputs: list[TensorSpec], *outputs: TensorSpec) -> OpSignature:
+    return OpSignature(f"aten::{name}", tuple(inputs), outputs)
+
+
+def mm(m: int, k: int, n: int, dtype: str = "bfloat16") -> OpSignature:
+    return op("mm", [spec(m, k, dtype=dtype), spec(k, n, dtype=dtype)], spec(m, n, dtype=dtype))
+
+
+def test_a_large_product_reaches_most_of_the_peak() -> None:
+    cost = MODEL.op(mm(8192, 8192, 8192))
+    rate = cost.flops / cost.device_ns / 1e3
+    assert cost.flops == pytest.approx(2 * 8192**3, rel=0.01)
+    assert 0.85 * 157.3 < rate < 157.3
+
+
+def test_float32_takes_four_times_as_long() -> None:
+    ratio = (
+        ONE_CORE.op(mm(8192, 4096, 4096, "float32")).device_ns
+        / ONE_CORE.op(mm(8192, 4096, 4096)).device_ns
+    )
+    assert ratio == pytest.approx(4, rel=0.1)
+
+
+def test_two_physical_cores_halve_a_large_product() -> None:
+    ratio = ONE_CORE.op(mm(8192, 4096, 4096)).device_ns / MODEL.op(mm(8192, 4096, 4096)).device_ns
+    assert ratio == pytest.approx(2, rel=0.1)
+
+
+def test_one_row_costs_the_reading_of_its_weights() -> None:
+    cost = MODEL.op(mm(1, 8192, 8192))
+    floor = 2 * 8192 * 8192 / (2 * MODEL.core.dma_bytes_per_ns)
+    assert floor < cost.device_ns < 1.5 * floor
+    assert cost.hbm_read_bytes == pytest.approx(2 * 8192 * 8192, rel=0.01)
+
+
+def test_an_addition_moves_its_operands_once() -> None:
+    tensor = spec(4096, 4096, dtype="float32")
+    cost = MODEL.op(op("add", [tensor, tensor], tensor))
+    assert cost.hbm_read_bytes == 2 * 4 * 4096 * 4096
+    assert cost.hbm_write_bytes == 4 * 4096 * 4096
+    floor = 3 * 4 * 4096 * 4096 / (2 * MODEL.core.dma_bytes_per_ns)
+    assert floor < cost.device_ns < 1.3 * floor
+
+
+def test_a_tiny_op_costs_a_neff_and_its_two_dma_latencies() -> None:
+    tensor = spec(4)
+    cost = MODEL.op(op("add", [tensor, tensor], tensor))
+    assert MODEL.runtime.neff_fixed_ns + 2000 < cost.device_ns < MODEL.runtime.neff_fixed_ns + 8000
+    assert cost.host_ns == MODEL.runtime.eager_dispatch_ns
+    assert cost.compile_ns > 0
+
+
+def test_a_view_costs_nothing() -> None:
+    cost = MODEL.op(op("view", [spec(8, 8)], spec(64)))
+    assert (cost.host_ns, cost.device_ns) == (0, 0)
+
+
+def test_an_unknown_op_is_costed_by_its_bytes_and_says_so() -> None:
+    tensor = spec(1024, 1024)
+    unknown = op("no_such_op", [tensor], tensor)
+    assert not registry.has_lowering("aten::no_such_op")
+    assert "no lowering of its own" in MODEL.lower(unknown).notes[0]
+    cost = MODEL.op(unknown)
+    assert cost.hbm_read_bytes == 2 * 1024 * 1024
+    assert cost.device_ns > MODEL.runtime.neff_fixed_ns
+
+
+def test_an_op_without_the_device_falls_back_with_its_copies() -> None:
+    cost = MODEL.op(op("nonzero", [spec(1024, 1024)], spec(1024, 2, dtype="int64")))
+    assert cost.on_cpu and cost.device_ns == 0
+    copies = MODEL.copy("d2h", 2 << 20).device_ns + MODEL.copy("h2d", 16384).device_ns
+    assert cost.host_ns > copies
+
+
+@pytest.mark.parametrize("name", ["add_", "add.Tensor", "add"])
+def test_in_place_and_overloaded_names_are_the_same_op(name: str) -> None:
+    tensor = spec(512, 512)
+    assert MODEL.op(op(name, [tensor, tensor], tensor)) == MODEL.op(
+        op("add", [tensor, tensor], tensor)
+    )
+
+
+def test_programs_name_instructions_as_the_explorer_does() -> None:
+    steps = [step for step, _ in leaves(MODEL.lower(mm(512, 512, 512)).steps)]
+    opcodes = {step.opcode for step in steps if isinstance(step, Instruction)}
+    assert "MATMUL" in opcodes
+    directions = {step.direction for step in steps if isinstance(step, DmaTransfer)}
+    assert directions == {"load", "store"}
+
+
+def test_convolution_counts_its_products() -> None:
+    image, weight = spec(8, 64, 56, 56), spec(128, 64, 3, 3)
+    cost = MODEL.op(op("convolution", [image, weight], spec(8, 128, 56, 56)))
+    assert cost.flops == pytest.approx(2 * 8 * 56 * 56 * 128 * 64 * 9, rel=0.01)
+
+
+def test_attention_never_writes_its_scores() -> None:
+    heads = spec(1, 32, 2048, 128)
+    cost = MODEL.op(op("scaled_dot_product_attention", [heads] * 3, heads))
+    assert cost.hbm_write_bytes == pytest.approx(2 * 32 * 2048 * 128, rel=0.01)
+    assert cost.flops == pytest.approx(4 * 32 * 2048 * 2048 * 128, rel=0.01)
+
+
+def chain(length: int, size: int) -> GraphSpec:
+    tensor = spec(size, size)
+    add = op("add", [tensor, tensor], tensor)
+    nodes = tuple(GraphNode(add, (0, number), (number + 1,)) for number in range(length))
+    return GraphSpec("chain", nodes, (0,), (length,))
+
+
+def test_a_compiled_chain_reads_its_input_and_writes_its_output_only() -> None:
+    cost = MODEL.graph(chain(8, 1024))
+    assert cost.hbm_write_bytes == 2 * 1024 * 1024
+    assert cost.hbm_read_bytes == 2 * 1024 * 1024
+
+
+def test_compiled_is_faster_than_op_by_op() -> None:
+    tensor = spec(1024, 1024)
+    eager = 8 * MODEL.op(op("add", [tensor, tensor], tensor)).device_ns
+    assert MODEL.graph(chain(8, 1024)).device_ns < eager / 3
+
+
+def two_products(size: int) -> GraphSpec:
+    product = mm(size, size, size)
+    nodes = (GraphNode(product, (0, 1), (2,)), GraphNode(product, (2, 1), (3,)))
+    return GraphSpec("two", nodes, (0, 1), (3,))
+
+
+def test_a_value_stays_on_the_chip_where_it_fits_and_is_spilled_where_not() -> None:
+    kept, spilled = MODEL.graph(two_products(1024)), MODEL.graph(two_products(8192))
+    assert kept.hbm_write_bytes == 2 * 1024 * 1024
+    assert spilled.hbm_write_bytes == 2 * 2 * 8192 * 8192
+
+
+def test_copies_slow_down_beyond_the_staging_buffer() -> None:
+    small, large = MODEL.copy("h2d", 16 << 20), MODEL.copy("h2d", 1 << 30)
+    assert (16 << 20) / small.device_ns == pytest.approx(11.55, rel=0.03)
+    assert (1 << 30) / large.device_ns == pytest.approx(3.68, rel=0.03)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "size", "measured_us"),
+    [
+        (2, 1 << 10, 2.1),
+        (2, 1 << 30, 18995.9),
+        (8, 1 << 20, 70.3),
+        (8, 1 << 31, 56035.3),
+        (16, 1 << 30, 29283.5),
+        (32, 64 << 10, 12.5),
+        (32, 1 << 30, 16218.4),
+    ],
+)
+def test_all_reduce_in_a_graph_at_published_points(
+    ranks: int, size: int, measured_us: float
+) -> None:
+    time = TRN1.collectives.in_graph_ns(CollectiveSpec("all_reduce", size, ranks))
+    assert time / 1e3 == pytest.approx(measured_us, rel=0.08)
+
+
+@pytest.mark.parametrize(
+    ("instance", "ranks", "measured_ms"),
+    [
+        ("trn1.32xlarge", 8, 2.45),
+        ("trn1.32xlarge", 32, 5.1),
+        ("trn2.48xlarge", 4, 1.04),
+        ("trn2.48xlarge", 64, 2.973),
+    ],
+)
+def test_the_barrier_of_a_graph_with_a_collective(
+    instance: str, ranks: int, measured_ms: float
+) -> None:
+    model = CostModel.for_instance(instance)
+    assert model.collectives.barrier_ns(ranks) / 1e6 == pytest.approx(measured_ms, rel=0.03)
+
+
+def test_one_rank_needs_no_collective() -> None:
+    assert TRN1.collectives.in_graph_ns(CollectiveSpec("all_reduce", 1 << 20, 1)) == 0
+    assert TRN1.collectives.barrier_ns(1) == 0
+
+
+def test_memory_and_names_of_a_logical_core() -> None:
+    assert MODEL.hbm_bytes_per_core == 24 << 30
+    assert MODEL.num_logical_cores == 4
+    assert "trn2.3xlarge" in MODEL.name
+    assert CostModel.for_instance("trn1").hbm_bytes_per_core == 16 << 30
