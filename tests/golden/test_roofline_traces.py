@@ -49,7 +49,7 @@ def test_times_add_up_to_all_device_work(shared: Path, name: str) -> None:
     result, (trace,) = profile.roofline(), profile.traces
     everything = int(trace.slices.dur_ns[trace.launches.device_slice].sum())
     listed = sum(row.time_ns for row in result.rows)
-    apart = result.communication_ns + result.host_copy_ns + result.unattributed_ns
+    apart = result.communication_ns + result.transfer_ns + result.unattributed_ns
     assert listed + apart == result.sum_ns == everything
 
 

@@ -182,13 +182,14 @@ def test_time_of_every_kind_adds_up(hand: Hand) -> None:
         kind=SliceKind.MEMCPY,
     )
     hand.op("aten::copy_", [[9], [9]], 6, kernel="Memcpy DtoD", kind=SliceKind.MEMCPY)
+    hand.op("aten::copy_", [[9], [9]], 3, kernel="Memcpy PtoP", kind=SliceKind.MEMCPY)
     hand.builder.slice(hand.stream, "orphan", hand.device_ns + 500, 9, SliceKind.KERNEL)
     result = of(hand)
     assert result.basis is Basis.DEVICE
-    assert (result.communication_ns, result.host_copy_ns, result.unattributed_ns) == (200, 40, 9)
+    assert (result.communication_ns, result.transfer_ns, result.unattributed_ns) == (200, 43, 9)
     assert result.counted_ns == 100_000 + 5 + 6
     assert result.uncounted_ns == 300 + 70 + 9
-    assert result.sum_ns == 100_000 + 300 + 70 + 5 + 200 + 40 + 6 + 9
+    assert result.sum_ns == 100_000 + 300 + 70 + 5 + 200 + 43 + 6 + 9
     assert result.uncounted_ratio == pytest.approx(379 / 100_390)
     reasons = {(row.name, row.flops is None): row.reason for row in result.rows}
     assert reasons["vllm::moe", True] == "no formula for this op"

@@ -34,7 +34,8 @@ from trnscope.store.tables import Bool
 
 _REDUCED_FLOAT32 = re.compile(r"tf32|xf32|s1688(?!.*fp?16)", re.IGNORECASE)
 """Kernels that multiply float32 at reduced precision, by the names that libraries give them."""
-_TO_OR_FROM_HOST = re.compile(r"HtoD|DtoH|HostToDevice|DeviceToHost|h2d|d2h|Host")
+_OVER_A_LINK = re.compile(r"HtoD|DtoH|h2d|d2h|Host|PtoP|Peer|p2p", re.IGNORECASE)
+"""Copies that leave the device, by the names that Kineto, ROCm and Neuron give them."""
 
 NO_SHAPES = Uncounted("no shapes were recorded for it")
 UNREADABLE = Uncounted("its recorded shapes make no sense")
@@ -67,8 +68,8 @@ class OpWork:
     has_device: bool
     communication_ns: int
     """Collectives: the network binds them, not the memory."""
-    host_copy_ns: int
-    """Copies between host and device: the link binds them."""
+    transfer_ns: int
+    """Copies to or from the host or another device: the link binds them."""
     unattributed_ns: int
     """Other device work without an op: its launch is not in the trace, or no op made it."""
     overhead_ns: int
@@ -91,7 +92,7 @@ def op_work(trace: Trace) -> OpWork:
         signatures=signatures,
         has_device=has_device,
         communication_ns=times.communication_ns,
-        host_copy_ns=times.host_copy_ns,
+        transfer_ns=times.transfer_ns,
         unattributed_ns=times.unattributed_ns,
         overhead_ns=times.overhead_ns,
         has_shapes=trace.attribute("input_dims") is not None,
@@ -104,7 +105,7 @@ class _Times:
     time_ns: I64
     reduced_float32: Bool
     communication_ns: int = 0
-    host_copy_ns: int = 0
+    transfer_ns: int = 0
     unattributed_ns: int = 0
     overhead_ns: int = 0
 
@@ -181,10 +182,10 @@ def _device_times(trace: Trace, counted: Bool) -> _Times:
     work = links.device_slice
     dur_ns = slices.dur_ns[work]
     is_communication = slices.kind[work] == SliceKind.COLLECTIVE
-    is_host_copy = (slices.kind[work] == SliceKind.MEMCPY) & _named(trace, _TO_OR_FROM_HOST)[
+    is_transfer = (slices.kind[work] == SliceKind.MEMCPY) & _named(trace, _OVER_A_LINK)[
         slices.name[work]
     ]
-    is_rest = ~is_communication & ~is_host_copy
+    is_rest = ~is_communication & ~is_transfer
     owned = is_rest & links.has_op
     owner = _owners(trace, counted, links.op_slice[owned])
     call, place = np.unique(owner, return_inverse=True)
@@ -196,7 +197,7 @@ def _device_times(trace: Trace, counted: Bool) -> _Times:
         time_ns=group_sum(place, dur_ns[owned], call.size)[1],
         reduced_float32=reduced,
         communication_ns=int(dur_ns[is_communication].sum()),
-        host_copy_ns=int(dur_ns[is_host_copy].sum()),
+        transfer_ns=int(dur_ns[is_transfer].sum()),
         unattributed_ns=int(dur_ns[is_rest & ~links.has_op].sum()),
     )
 

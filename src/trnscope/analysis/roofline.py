@@ -31,7 +31,7 @@ class Basis(str, Enum):
 class Roofline:
     """The ops of a profile against the ceilings of its device; rows by time, longest first.
 
-    The times of all rows, ``communication_ns``, ``host_copy_ns``, ``unattributed_ns`` and
+    The times of all rows, ``communication_ns``, ``transfer_ns``, ``unattributed_ns`` and
     ``overhead_ns`` add up to ``sum_ns``.
     """
 
@@ -51,7 +51,7 @@ class Roofline:
     busy_ns: int
     """Union of the work of each device, added up; without a device equal to ``sum_ns``."""
     communication_ns: int
-    host_copy_ns: int
+    transfer_ns: int
     unattributed_ns: int
     """Device work that no op can be given."""
     overhead_ns: int
@@ -118,7 +118,7 @@ class Roofline:
             "uncounted_ns": self.uncounted_ns,
             "uncounted_ratio": self.uncounted_ratio,
             "communication_ns": self.communication_ns,
-            "host_copy_ns": self.host_copy_ns,
+            "transfer_ns": self.transfer_ns,
             "unattributed_ns": self.unattributed_ns,
             "overhead_ns": self.overhead_ns,
             "attainable_ns": self.attainable_ns if self.attainable_of_ns else None,
@@ -168,8 +168,8 @@ def _summarize(parts: list[_Part], ceilings: Ceilings | None, no_ceilings: str |
     works = [device_work(trace) for _, trace, _ in parts]
     spent_ns = sum(row.time_ns for row in rows)
     others = [sum(values) for values in zip(*(_others(work) for _, _, work in parts), strict=True)]
-    communication_ns, host_copy_ns, unattributed_ns, overhead_ns = others or (0, 0, 0, 0)
-    sum_ns = spent_ns + communication_ns + host_copy_ns + unattributed_ns + overhead_ns
+    communication_ns, transfer_ns, unattributed_ns, overhead_ns = others or (0, 0, 0, 0)
+    sum_ns = spent_ns + communication_ns + transfer_ns + unattributed_ns + overhead_ns
     has_device = any(work.has_device for _, _, work in parts)
     busy_ns = sum(each.busy.total for work in works for each in work) if has_device else sum_ns
     return Roofline(
@@ -184,7 +184,7 @@ def _summarize(parts: list[_Part], ceilings: Ceilings | None, no_ceilings: str |
         sum_ns=sum_ns,
         busy_ns=busy_ns,
         communication_ns=communication_ns,
-        host_copy_ns=host_copy_ns,
+        transfer_ns=transfer_ns,
         unattributed_ns=unattributed_ns,
         overhead_ns=overhead_ns,
         mfu_step=mfu_step,
@@ -196,7 +196,7 @@ def _summarize(parts: list[_Part], ceilings: Ceilings | None, no_ceilings: str |
 def _others(work: OpWork) -> tuple[int, ...]:
     return (
         work.communication_ns,
-        work.host_copy_ns,
+        work.transfer_ns,
         work.unattributed_ns,
         work.overhead_ns,
     )

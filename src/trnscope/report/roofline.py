@@ -190,7 +190,7 @@ def _notes(result: Roofline) -> Iterator[Text]:
     yield note("?: no formula, or not recorded; never counted as zero")
     others = [
         (result.communication_ns, "communication"),
-        (result.host_copy_ns, "copies between host and device"),
+        (result.transfer_ns, "copies to or from the host or another device"),
         (result.unattributed_ns, "device work whose op is not in the trace"),
         (result.overhead_ns, "ops that only call others, make views or allocate"),
     ]
