@@ -49,32 +49,31 @@ def event_from(row: Mapping[str, Any]) -> SystemEvent | None:
     A key may stand in the object itself, in ``args``, or in the JSON text that the tables keep
     for what has no column. Null where name or start are missing or make no sense.
     """
-    more = as_object(row.get("extra_attributes_json"))
-    args = as_object(row.get("args"))
-    fields = (row, args, more, as_object(more.get("args")))
+    fields = _fields(row)
     name = as_text(row.get("name"))
-    start = as_int(first_of((row,), "start_ts", "timestamp"))
+    start = as_int(first_of(row, "start_ts", "timestamp"))
     if name is None or start is None or not 0 <= start <= _MAX_TIME_NS:
         return None
-    group = as_text(first_of(fields, "group")) or ""
+    get = fields.get
+    group = as_text(get("group")) or ""
     source = as_text(first_of(fields, "trace_event_source", "source"))
     return SystemEvent(
         id=as_int(row.get("id")),
         name=plain_name(name),
-        origin=origin_of(source, name, group, as_int(first_of(fields, "type"))),
+        origin=origin_of(source, name, group, as_int(get("type"))),
         start_ns=start,
         dur_ns=_duration(row, start),
-        instance=as_text(first_of(fields, "instance_id")) or "",
+        instance=as_text(get("instance_id")) or "",
         process=as_text(first_of(fields, "process_id", "pid")) or "unknown",
         thread=as_text(first_of(fields, "thread_id", "tid")) or "unknown",
         core=as_int(first_of(fields, "nc_idx", "lnc_idx")),
         physical_core=as_int(first_of(fields, "pcore_idx", "device_core_idx")),
-        worker=as_int(first_of(fields, "worker_gid")),
+        worker=as_int(get("worker_gid")),
         flow_ids=as_ids(first_of(fields, "flow_id", "nrt_sequence_id", "nrta_seq_id")),
-        model=as_int(first_of(fields, "model_id")),
-        execution=as_int(first_of(fields, "exec_id")),
-        model_name=as_text(first_of(fields, "model_name")),
-        stream=as_int(first_of(fields, "framework_stream_id")),
+        model=as_int(get("model_id")),
+        execution=as_int(get("exec_id")),
+        model_name=as_text(get("model_name")),
+        stream=as_int(get("framework_stream_id")),
         category=as_text(first_of(fields, "cat", "category")),
         external_id=as_int(first_of(fields, "External id", "external_id")),
         num_bytes=as_int(first_of(fields, "size", "bytes", "size_bytes")),
@@ -82,10 +81,25 @@ def event_from(row: Mapping[str, Any]) -> SystemEvent | None:
     )
 
 
+def _fields(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The row with what it keeps in ``args`` and as JSON text; its own values count first."""
+    kept = row.get("extra_attributes_json")
+    args = row.get("args")
+    if not kept and not args:
+        return row
+    fields = dict(row)
+    more = as_object(kept)
+    for layer in (as_object(args), more, as_object(more.get("args"))):
+        for key, value in layer.items():
+            if fields.get(key) is None:
+                fields[key] = value
+    return fields
+
+
 def _duration(row: Mapping[str, Any], start: int) -> int | None:
-    """From the duration, else from the end; null where neither makes sense."""
-    duration = as_int(first_of((row,), "duration_ns", "duration"))
+    """From the end, else from the duration; null where neither makes sense."""
     end = as_int(row.get("end_ts"))
     if end is not None and end >= start:
         return end - start
+    duration = as_int(first_of(row, "duration_ns", "duration"))
     return duration if duration is not None and duration >= 0 else None

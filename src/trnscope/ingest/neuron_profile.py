@@ -171,7 +171,10 @@ class _FolderImporter:
 
     def _lay_beside(self, one: DeviceFolder, number: int, placer: DevicePlacer) -> None:
         executions = self._executions_of(one, number)
-        alignment = align(_first_start(one.tables), executions)
+        if not executions:
+            return
+        # Tables of its own: these rows are read again, and must not count twice.
+        alignment = align(_first_start(NeuronTables(one.folder)), executions)
         if alignment is None:
             return
         placer.lay_beside(executions, alignment.offset_ns)

@@ -11,7 +11,9 @@ _MAX_INT = 1 << 64
 
 def as_int(value: Any) -> int | None:
     """An integer, exactly, from an integer, a decimal text or a whole float; else null."""
-    if isinstance(value, bool) or value is None:
+    if value is None or (type(value) is int and abs(value) < _MAX_INT):
+        return value
+    if isinstance(value, bool):
         return None
     if isinstance(value, str):
         digits = value.strip()
@@ -35,14 +37,15 @@ def as_float(value: Any) -> float | None:
 
 def as_text(value: Any) -> str | None:
     """A text that says something; nested lists and numbers as JSON."""
-    if value is None:
-        return None
-    text = value if isinstance(value, str) else json.dumps(value)
-    return text or None
+    if value is None or isinstance(value, str):
+        return value or None
+    return str(value) if type(value) is int else json.dumps(value)
 
 
 def as_ids(value: Any) -> tuple[int, ...]:
     """Ids from a list, or from one id."""
+    if value is None:
+        return ()
     values = value if isinstance(value, list) else [value]
     return tuple(number for each in values if (number := as_int(each)) is not None)
 
@@ -57,11 +60,10 @@ def as_object(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def first_of(objects: tuple[Mapping[str, Any], ...], *keys: str) -> Any:
-    """The first value that is there, by key, then by object."""
+def first_of(fields: Mapping[str, Any], *keys: str) -> Any:
+    """The first value that is there, by key."""
     for key in keys:
-        for each in objects:
-            value = each.get(key)
-            if value is not None:
-                return value
+        value = fields.get(key)
+        if value is not None:
+            return value
     return None
