@@ -1,7 +1,7 @@
 """Writes the generated parts of the documentation: ``make docs``.
 
-Generated are, in docs/reference: cli.md from the command line itself, python.md from the
-docstrings and hardware.md from the hardware data; the output under each command of a ``console``
+Generated are, in docs/reference: cli.md from the command line itself, python.md and rules.md from
+docstrings, and hardware.md from the hardware data; the output under each command of a ``console``
 block, from running it; the lists of how-to and of metric pages; and the example traces.
 """
 
@@ -21,13 +21,16 @@ from typing import Any, get_args, get_type_hints
 
 from tools import hardware_page, make_example_neuron, make_example_trace
 from tools.python_reference import python_reference
+from trnscope.advisor.registry import RULES
 from trnscope.cli.app import app
+from trnscope.report.rules import rules_markdown
 
 REPO = Path(__file__).resolve().parents[1]
 DOCS = REPO / "docs"
 INDEX = DOCS / "README.md"
 REFERENCE = DOCS / "reference" / "cli.md"
 PYTHON = DOCS / "reference" / "python.md"
+RULES_PAGE = DOCS / "reference" / "rules.md"
 CONCEPTS = DOCS / "concepts.md"
 WIDTH = 100
 
@@ -38,7 +41,9 @@ _LIST = re.compile(r"(<!-- (\w+): begin -->\n).*?(<!-- \2: end -->)", re.DOTALL)
 def pages() -> list[Path]:
     """Every page of the documentation that is written by hand."""
     found = [REPO / "README.md", *sorted(DOCS.rglob("*.md"))]
-    return [page for page in found if page not in (REFERENCE, PYTHON, hardware_page.PAGE)]
+    return [
+        page for page in found if page not in (REFERENCE, PYTHON, RULES_PAGE, hardware_page.PAGE)
+    ]
 
 
 def commands_in(page: str) -> list[str]:
@@ -174,6 +179,7 @@ def main() -> None:
     REFERENCE.parent.mkdir(exist_ok=True)
     REFERENCE.write_text(reference(), encoding="utf-8")
     PYTHON.write_text(python_reference(), encoding="utf-8")
+    RULES_PAGE.write_text(rules_markdown(RULES), encoding="utf-8")
     hardware_page.PAGE.write_text(hardware_page.hardware_page(), encoding="utf-8")
     for page in (CONCEPTS, INDEX):
         page.write_text(with_lists(page.read_text(encoding="utf-8")), encoding="utf-8")

@@ -13,14 +13,18 @@ import pytest
 
 from tools import make_docs, make_example_trace
 from tools.python_reference import python_reference
+from trnscope.advisor.registry import RULES
 from trnscope.cli.app import app
 from trnscope.cli.main import run
 from trnscope.opened import OpenedProfile
+from trnscope.report.rules import rules_markdown
 
 REPO = make_docs.REPO
 DOCS = make_docs.DOCS
 HAND_WRITTEN = make_docs.pages()
-ALL_PAGES = sorted({*HAND_WRITTEN, make_docs.REFERENCE, make_docs.PYTHON, *REPO.glob("*.md")})
+ALL_PAGES = sorted(
+    {*HAND_WRITTEN, make_docs.REFERENCE, make_docs.PYTHON, make_docs.RULES_PAGE, *REPO.glob("*.md")}
+)
 COMMANDS = [command.callback.__name__ for command in app.registered_commands if command.callback]
 
 _LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)[^)]*\)")
@@ -59,6 +63,12 @@ def test_the_python_reference_is_up_to_date_and_names_everything() -> None:
             assert f"\n### .{name}\n" in page
     assert "\n### OpRow\n" in page
     assert "| `self_device_ns` | `int \\| None` |" in page
+
+
+def test_the_manual_of_the_rules_is_up_to_date() -> None:
+    page = make_docs.RULES_PAGE.read_text(encoding="utf-8")
+    assert page == rules_markdown(RULES)
+    assert all(f"### {rule.code} {rule.name}" in page for rule in RULES)
 
 
 def test_the_example_traces_are_up_to_date() -> None:
@@ -128,6 +138,7 @@ def members_of(document: Any) -> set[str]:
 @pytest.mark.parametrize(
     "command",
     [
+        "explain",
         "summary",
         "breakdown",
         "steps",

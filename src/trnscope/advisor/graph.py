@@ -3,7 +3,7 @@
 Host threads are clocks that stand still in waits. Points on them are the ends of waits and the
 places where threads meet. Device work depends on its launch, on the work before it on its
 stream, and on work of other streams. Whatever a start shows beyond its dependencies is kept as
-a lag, so that the graph as recorded gives the recorded times. See docs/decisions/0009-replay.md.
+a lag, so that the graph as recorded gives the recorded times. See docs/decisions/0010-replay.md.
 """
 
 from __future__ import annotations
