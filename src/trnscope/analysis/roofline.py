@@ -36,7 +36,9 @@ class Roofline:
     """
 
     basis: Basis
+    """Whose time the ops are measured by."""
     ceilings: Ceilings | None
+    """What one device can do at most."""
     no_ceilings: str | None
     """Why there are no ceilings."""
     abstained: str | None
@@ -44,20 +46,27 @@ class Roofline:
     simulated: str | None
     """The hardware model behind simulated times."""
     rows: tuple[RooflineRow, ...]
+    """One an op, its shapes and its type."""
     steps: tuple[StepFlops, ...]
+    """By file, then by time."""
     num_devices: int
     """Devices of all ranks that did work; 0 without a device."""
     sum_ns: int
+    """All device work added; without a device all ops."""
     busy_ns: int
     """Union of the work of each device, added up; without a device equal to ``sum_ns``."""
     communication_ns: int
+    """Collectives."""
     transfer_ns: int
+    """Copies to or from the host or another device."""
     unattributed_ns: int
     """Device work that no op can be given."""
     overhead_ns: int
     """Host time of ops that only call others, make views or allocate; 0 with a device."""
     mfu_step: float | None
+    """Matrix FLOPs over what the devices could have done in the steps' time."""
     mfu_device: float | None
+    """The same over ``busy_ns``. Both are lower bounds where ``uncounted_ns`` is above 0."""
     mbu_device: float | None
     """Compulsory bytes over what the memory could have moved in ``busy_ns``; a lower bound."""
 
