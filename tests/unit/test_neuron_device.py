@@ -222,6 +222,12 @@ def test_what_the_profiler_warns_of_is_in_health(tmp_path: Path) -> None:
     assert trace.strings.take(trace.instants.name) == ["NaN"]
 
 
+@pytest.mark.parametrize(("version", "noted"), [("7.9.1", 0), ("12.0.1", 1), ("new", 0)])
+def test_a_newer_schema_is_named(tmp_path: Path, version: str, noted: int) -> None:
+    trace = read(tables(tmp_path / "p", Metadata=[{"profile_schema_version": version}]), tmp_path)
+    assert warnings(trace).get("newer-schema", 0) == noted
+
+
 def test_a_damaged_table_is_named_and_the_rest_is_read(tmp_path: Path) -> None:
     folder = tables(tmp_path / "p")
     (folder / "CcOp.parquet").write_bytes(b"PAR1 nothing")

@@ -90,6 +90,7 @@ def test_the_newest_recording_of_a_process_counts(tmp_path: Path) -> None:
     newest = capture(tmp_path, "i-0_pid_1", "trace.json", time="20260102_000000_000")
     (source,) = find_sources(tmp_path)
     assert source.path == newest / "trace.json"
+    assert [(w.code, w.count) for w in source.place.warnings] == [("older-recordings", 1)]
     assert source.place.rank is None
 
 

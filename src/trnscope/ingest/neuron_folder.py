@@ -183,7 +183,9 @@ def _trace_sources(
         folder = _rank_folder(path)
         rank = ranks.get(folder) if folder is not None and len(ranks) > 1 else None
         beside = folder or path.parent
-        place = SourcePlace(rank=rank, warnings=_beside(beside, raw, explorer))
+        older = {one.parent for one in traces if folder is not None and folder in one.parents}
+        warnings = (*_beside(beside, raw, explorer), *_older(older - {path.parent}))
+        place = SourcePlace(rank=rank, warnings=warnings)
         sources.append(FolderSource(path, place))
     return tuple(sources)
 
@@ -209,6 +211,14 @@ def _beside(folder: Path, raw: list[Path], explorer: list[Path]) -> tuple[Health
         message = f"{_counted(mine)} beside this trace were not read; {_export_hint(folder, mine)}"
         found.append(HealthWarning("raw-capture-not-read", message, len(mine)))
     return tuple(found)
+
+
+def _older(folders: set[Path]) -> tuple[HealthWarning, ...]:
+    """Earlier recordings of the same process, which are not opened."""
+    if not folders:
+        return ()
+    message = f"{len(folders)} earlier recordings of this process lie beside this one"
+    return (HealthWarning("older-recordings", message, len(folders)),)
 
 
 def _nothing_to_open(folder: Path, raw: list[Path]) -> UsageError:

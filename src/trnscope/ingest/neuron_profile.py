@@ -36,6 +36,8 @@ from trnscope.store.writer import TraceWriter
 Progress = Callable[[int, int], None]
 
 _EPOCH_NS = 10**18
+_KNOWN_SCHEMA = 7
+"""Major version of the schema whose names are read."""
 _USAGE: dict[str, tuple[str, ...]] = {
     "HbmUsage": ("current_throughput", "total_transfer_bytes"),
     "DmaUsage": ("current_throughput", "total_transfer_bytes"),
@@ -215,6 +217,14 @@ class _FolderImporter:
     # Outcome ------------------------------------------------------------------------------
 
     def _read_messages(self) -> None:
+        version = as_text(self._metadata.get("profile_schema_version")) or ""
+        major = version.split(".")[0]
+        if major.isdecimal() and int(major) > _KNOWN_SCHEMA:
+            self._findings.note(
+                "newer-schema",
+                f"the tables are of schema {version}, trnscope knows {_KNOWN_SCHEMA}: what was "
+                "renamed since is absent here",
+            )
         for tables in self._all_tables:
             for row in tables.objects("Warning"):
                 message = as_text(row.get("message"))
