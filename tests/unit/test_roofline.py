@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from roofline_traces import BF16, H100, Hand
 
+import trnscope
+from tests.unit.recordings import recording
+from tests.unit.roofline_traces import BF16, H100, Hand
 from trnscope.analysis.op_work import op_work
 from trnscope.analysis.roofline import Basis, Bound, Roofline, RooflineRow, roofline
 from trnscope.errors import UnknownHardwareError, UsageError
 from trnscope.model.kinds import SliceKind
 from trnscope.report.roofline import roofline_lines
 from trnscope.report.view import View
+from trnscope.sim.virtual_trace.recording import Inputs
+from trnscope.sim.virtual_trace.trace_json import write_trace
 from trnscope.store.builder import TraceBuilder
 from trnscope.store.profile import Profile
 
@@ -376,6 +381,23 @@ def test_ops_of_the_host_do_not_count_beside_a_device(hand: Hand) -> None:
     hand.op("aten::mm", MM, 1_000)
     hand.op("aten::mm", [[7, 7], [7, 7]], 0)
     assert [row.calls for row in of(hand).rows] == [1]
+
+
+def test_a_simulated_step_is_labelled_and_its_copies_are_apart(tmp_path: Path) -> None:
+    """A product of 30 µs on a logical core of two, with copies of 10 µs each way."""
+    inputs = Inputs(((128, 1024), (1024, 512)), ("c10::BFloat16",) * 2, ("", ""))
+    host = tuple(
+        replace(row, inputs=inputs) if row.name == "aten::mm" else row for row in recording().host
+    )
+    path = write_trace(recording(host=host), tmp_path / "trace.json")
+    result = trnscope.open(path).roofline()
+    row = only_row(result)
+    assert result.simulated == "trn2 model v1"
+    assert (row.name, row.time_ns, row.flops) == ("aten::mm", 30_000, 2 * 128 * 1024 * 512)
+    assert row.compute_ratio == pytest.approx(2 * 128 * 1024 * 512 / 30e-6 / (2 * 78.64e12))
+    assert (result.transfer_ns, result.communication_ns) == (20_000, 30_000)
+    assert result.mfu_step == pytest.approx(row.compute_ratio * 30_000 / 100_000)
+    assert result.mfu_device == pytest.approx(row.compute_ratio * 30_000 / 68_000)
 
 
 def test_one_call_is_one_row_of_op_work(hand: Hand) -> None:

@@ -35,7 +35,7 @@ from trnscope.store.tables import Bool
 _REDUCED_FLOAT32 = re.compile(r"tf32|xf32|s1688(?!.*fp?16)", re.IGNORECASE)
 """Kernels that multiply float32 at reduced precision, by the names that libraries give them."""
 _OVER_A_LINK = re.compile(r"HtoD|DtoH|h2d|d2h|Host|PtoP|Peer|p2p", re.IGNORECASE)
-"""Copies that leave the device, by the names that Kineto, ROCm and Neuron give them."""
+"""Copies that leave the device, as Kineto, ROCm and Neuron name them or their kind."""
 
 NO_SHAPES = Uncounted("no shapes were recorded for it")
 UNREADABLE = Uncounted("its recorded shapes make no sense")
@@ -182,9 +182,7 @@ def _device_times(trace: Trace, counted: Bool) -> _Times:
     work = links.device_slice
     dur_ns = slices.dur_ns[work]
     is_communication = slices.kind[work] == SliceKind.COLLECTIVE
-    is_transfer = (slices.kind[work] == SliceKind.MEMCPY) & _named(trace, _OVER_A_LINK)[
-        slices.name[work]
-    ]
+    is_transfer = (slices.kind[work] == SliceKind.MEMCPY) & _goes_over_a_link(trace)
     is_rest = ~is_communication & ~is_transfer
     owned = is_rest & links.has_op
     owner = _owners(trace, counted, links.op_slice[owned])
@@ -200,6 +198,19 @@ def _device_times(trace: Trace, counted: Bool) -> _Times:
         transfer_ns=int(dur_ns[is_transfer].sum()),
         unattributed_ns=int(dur_ns[is_rest & ~links.has_op].sum()),
     )
+
+
+def _goes_over_a_link(trace: Trace) -> Bool:
+    """For each piece of device work whether it says so by its kind of copy, or else its name."""
+    work = trace.launches.device_slice
+    found = _named(trace, _OVER_A_LINK)[trace.slices.name[work]]
+    kinds = trace.attribute("memcpy_kind")
+    if kinds is None:
+        return found
+    has, kind = kinds.of(work)
+    texts = {int(each): trace.strings[int(each)] for each in np.unique(kind[has])}
+    over = [number for number, text in texts.items() if _OVER_A_LINK.search(text)]
+    return np.where(has, np.isin(kind, over), found)
 
 
 def _owners(trace: Trace, counted: Bool, ops: U32) -> U32:
