@@ -23,7 +23,8 @@ AnyPath = str | PathLike[str]
 def open(*paths: AnyPath | Iterable[AnyPath], progress: Progress | None = None) -> OpenedProfile:
     """Open one trace, or the traces of the ranks of one job: paths, or lists of them.
 
-    A path may be a folder of a Neuron profile: one trace a rank, or the tables of Neuron Explorer.
+    A path may be a folder: that of a run which trnscope recorded, or of a Neuron profile (one trace
+    a rank, or the tables of Neuron Explorer).
     Each file is read once; its index is kept in the cache, and opening it again takes
     milliseconds. Raises :class:`UsageError` for a path that cannot be read and
     :class:`TraceFormatError` for a file that is no trace.
@@ -56,6 +57,10 @@ def _path(given: object) -> Path:
 def _sources_at(path: Path) -> list[tuple[Path, SourcePlace | None]]:
     if not path.is_dir():
         return [(path, None)]
+    from trnscope.capture.folders import traces_of_run
+
+    if traces := traces_of_run(path):
+        return [(trace, None) for trace in traces]
     from trnscope.ingest.neuron_folder import find_sources
 
     return [(one.path, one.place) for one in find_sources(path)]

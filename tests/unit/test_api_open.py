@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -50,3 +51,27 @@ def test_what_is_no_path_is_refused_in_one_line(wrong: Any, kind: str) -> None:
 def test_no_path_at_all(nothing: tuple[Any, ...]) -> None:
     with pytest.raises(UsageError, match="no trace given"):
         trnscope.open(*nothing)
+
+
+def recorded(folder: Path, *ranks: int) -> Path:
+    folder.mkdir(parents=True)
+    for rank in ranks:
+        (folder / f"rank{rank}.1.pt.trace.json").write_text(small_trace(), encoding="utf-8")
+        (folder / f"rank{rank}.1.capture.json").write_text("{}")
+    return folder
+
+
+def test_a_recorded_run_is_opened_by_its_folder(tmp_path: Path) -> None:
+    run = recorded(tmp_path / "out" / "train-1", 0, 1)
+    (run / "notes.pt.trace.json").write_text("no trace of ours")
+    assert opened(run) == [str(run / f"rank{rank}.1.pt.trace.json") for rank in (0, 1)]
+
+
+def test_a_folder_of_runs_names_the_latest(tmp_path: Path) -> None:
+    first = recorded(tmp_path / "train-1", 0)
+    with pytest.raises(UsageError, match=f"holds a recorded run; name it: {first}"):
+        trnscope.open(tmp_path)
+    later = recorded(tmp_path / "train-2", 0)
+    os.utime(first, (1, 1))
+    with pytest.raises(UsageError, match=f"holds 2 recorded runs; name one: {later}"):
+        trnscope.open(tmp_path)

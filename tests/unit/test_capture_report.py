@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from trnscope.capture.record import CaptureRecord, Overhead
+from trnscope.capture.record import CaptureRecord, Overhead, record_path
 from trnscope.cli.capture_report import _argument, _cost, _worth_telling, next_lines
 
 MS = 1_000_000
@@ -51,15 +51,22 @@ def test_what_was_not_measured_is_not_stated_as_zero() -> None:
     )
 
 
+def recorded(folder: Path, run: int) -> tuple[Path, ...]:
+    """Two ranks' traces with their records."""
+    names = tuple(folder / f"rank{rank}.{run}.pt.trace.json" for rank in (0, 1))
+    for name in names:
+        name.touch()
+        record_path(name).touch()
+    return names
+
+
 def test_the_next_command_names_this_run_only(tmp_path: Path) -> None:
-    names = [tmp_path / f"rank{rank}.{run}.pt.trace.json" for run in (1, 2) for rank in (0, 1)]
-    for name in names[:2]:
-        name.touch()
-    assert _argument(tuple(names[:2])) == f'"{tmp_path}/*.trace.json"'
-    for name in names[2:]:
-        name.touch()
-    assert _argument(tuple(names[2:])) == f"{names[2]} {names[3]}"
-    assert _argument((tmp_path / "my run.trace.json",)) == f"'{tmp_path}/my run.trace.json'"
+    folder = tmp_path / "my run"
+    folder.mkdir()
+    assert _argument(recorded(folder, 1)) == f"'{folder}'"
+    later = recorded(folder, 2)
+    assert _argument(later) == f"'{later[0]}' '{later[1]}'"
+    assert _argument((tmp_path / "a.trace.json",)) == f"{tmp_path}/a.trace.json"
 
 
 def test_a_launcher_that_did_not_train_is_not_told_of() -> None:

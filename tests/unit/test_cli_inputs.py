@@ -26,6 +26,14 @@ def test_patterns_give_sorted_files(tmp_path: Path) -> None:
     assert [path.name for path in found] == ["r1.json", "r10.json", "r2.json", "other.txt"]
 
 
+def test_records_beside_traces_are_left_out(tmp_path: Path) -> None:
+    trace, record = tmp_path / "rank0.1.pt.trace.json", tmp_path / "rank0.1.capture.json"
+    trace.touch()
+    record.touch()
+    assert expand([tmp_path / "*.json"]) == expand([trace, record]) == [trace]
+    assert expand([record]) == [record]
+
+
 def test_a_path_without_a_pattern_is_left_to_the_reader(tmp_path: Path) -> None:
     assert expand([tmp_path / "absent.json"]) == [tmp_path / "absent.json"]
 

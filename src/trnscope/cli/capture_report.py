@@ -15,6 +15,7 @@ from trnscope.advisor.explain import explain
 from trnscope.analysis.breakdown import breakdown
 from trnscope.analysis.ops import ops
 from trnscope.analysis.summary import summarize
+from trnscope.capture.folders import traces_in
 from trnscope.capture.record import CaptureRecord, Overhead
 from trnscope.capture.run import RunResult
 from trnscope.cli.inputs import open_profile
@@ -134,11 +135,10 @@ def _from_here(path: Path) -> Path:
 
 
 def _argument(traces: tuple[Path, ...]) -> str:
-    """The traces for a command line: a pattern where it finds just these."""
-    suffix = "".join(traces[0].suffixes[-2:])
+    """The traces for a command line: their folder where it holds just these."""
     folder = traces[0].parent
-    if len(traces) > 1 and set(folder.glob(f"*{suffix}")) == set(traces):
-        return f'"{folder}/*{suffix}"'
+    if folder != Path() and set(traces_in(folder)) == set(traces):
+        return shlex.quote(str(folder))
     return shlex.join(map(str, traces))
 
 

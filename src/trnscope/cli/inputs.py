@@ -29,9 +29,12 @@ def expand(paths: Sequence[Path]) -> list[Path]:
     """The files that the arguments name.
 
     A file that exists is taken literally, so that brackets in its name are no pattern; else
-    an argument with ``*``, ``?`` or ``[`` is expanded, in sorted order.
+    an argument with ``*``, ``?`` or ``[`` is expanded, in sorted order. The records beside the
+    traces of a run, which a shell's pattern finds as well, are left out.
     """
-    return [found for path in paths for found in _matches(path)]
+    from trnscope.capture.folders import without_records
+
+    return without_records([found for path in paths for found in _matches(path)])
 
 
 def _matches(path: Path) -> list[Path]:

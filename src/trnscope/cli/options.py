@@ -13,9 +13,9 @@ Paths = Annotated[
     list[Path],
     typer.Argument(
         metavar="PATH",
-        help="Trace files: .json, .json.gz, a profile exported by Nsight Systems as SQLite, or "
-        "files and folders of a Neuron profile. Several files of one job are its ranks. A pattern "
-        "in quotes is expanded.",
+        help="Traces: .json, .json.gz, the folder of a recorded run, a profile exported by Nsight "
+        "Systems as SQLite, or files and folders of a Neuron profile. Several files of one job "
+        "are its ranks. A pattern in quotes is expanded.",
         show_default=False,
     ),
 ]
