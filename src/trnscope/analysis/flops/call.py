@@ -225,13 +225,18 @@ def _argument(shape: Any, dtype: Any, strides: Any) -> Tensor | tuple[Tensor, ..
         return tuple(
             Tensor(tuple(member), None, _ints(lengths[at] if lengths else None))
             for at, member in enumerate(shape)
-            if _ints(member) is not None
+            if _is_shape(member)
         )
-    if not shape and (dtype is None or dtype in ("", "Scalar", "ScalarList")):
+    if dtype in ("Scalar", "ScalarList") or not _is_shape(shape):
         return None
-    if dtype in ("Scalar", "ScalarList") or _ints(shape) is None:
+    if not shape and dtype in (None, ""):
         return None
-    return Tensor(tuple(shape), _TYPES.get(dtype, dtype), _ints(strides))
+    known = _TYPES.get(dtype, dtype) if isinstance(dtype, str) else None
+    return Tensor(tuple(shape), known, _ints(strides))
+
+
+def _is_shape(value: Any) -> bool:
+    return isinstance(value, list) and all(type(each) is int and each >= 0 for each in value)
 
 
 def _ints(value: Any) -> tuple[int, ...] | None:

@@ -38,6 +38,7 @@ _FORMULAS: dict[str, Callable[[OpCall], Work]] = {
     **random.FORMULAS,
 }
 _NO_FORMULA = Uncounted("no formula for this op")
+_MALFORMED = Uncounted("its recorded arguments are not those of this op")
 _COMPLEX = Uncounted("complex numbers: no formula")
 
 
@@ -61,6 +62,11 @@ def count(call: OpCall) -> Work | Uncounted:
         work = formula(call)
     except CannotCount as problem:
         return Uncounted(str(problem))
+    except (ArithmeticError, LookupError, ValueError):
+        # A trace may hold anything: too few dimensions, a stride of 0, lists of unlike lengths.
+        return _MALFORMED
+    if (work.flops or 0) < 0 or (work.num_bytes or 0) < 0:
+        return _MALFORMED
     return _COMPLEX if (work.dtype or "").startswith("complex") and work.flops else work
 
 
