@@ -56,8 +56,9 @@ def table(folder: Path) -> dict[str, Any]:
         torch.neuron.synchronize()  # type: ignore[attr-defined]
     rows = prof.key_averages()
     prof.export_chrome_trace(str(folder / "torch.json"))
-    on_device = [row for row in rows if "PrivateUse1" in str(row.device_type)]
-    ops = [row for row in rows if row not in on_device]
+    cpu = torch.autograd.DeviceType.CPU
+    on_device = [row for row in rows if row.device_type != cpu]
+    ops = [row for row in rows if row.device_type == cpu]
     return {
         "text": rows.table(sort_by="self_device_time_total"),
         "log_ns": device_ns_since(before),
