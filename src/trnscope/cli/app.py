@@ -23,6 +23,7 @@ from trnscope.cli.commands.rule import rule
 from trnscope.cli.commands.run import SETTINGS, run
 from trnscope.cli.commands.sql import sql
 from trnscope.cli.commands.steps import steps
+from trnscope.cli.commands.study import study
 from trnscope.cli.commands.summary import summary
 from trnscope.cli.options import Debug
 
@@ -51,6 +52,7 @@ for _command in (
     rule,
     sql,
     export,
+    study,
 ):
     app.command()(_command)
 

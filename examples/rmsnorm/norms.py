@@ -1,0 +1,1 @@
+../../src/trnscope/study/rmsnorm/norms.py

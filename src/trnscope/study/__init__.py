@@ -1,0 +1,1 @@
+"""Studies: one question about performance, measured several ways side by side."""
