@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import trnscope
+from trnscope.cli.main import run
 from trnscope.model.kinds import SliceKind
 from trnscope.sim.cost.model import CostModel
 from trnscope.sim.explorer_tables import parquet
@@ -308,6 +309,22 @@ def test_each_op_leads_to_its_instructions(folder: Path, courses: list[Course]) 
     assert "unlinked-dependency" not in {w.code for w in trace.health.warnings}
     kinds = set(trace.strings.take(trace.flows.kind))
     assert kinds == {"EXECUTION", "FLOW_DEPENDENCE", "neuron_flow"}
+
+
+def test_an_export_as_chrome_json_says_the_same(folder: Path, tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    assert run(["export", str(folder), "--to", "chrome", "--out", str(path)]) == 0
+    profiles = [trnscope.open(source) for source in (folder, path)]
+    first, second = ([row.to_json() for row in p.summary().devices] for p in profiles)
+    assert first == second
+    for p in profiles:
+        rows = {row.name: (row.calls, row.self_device_ns) for row in p.ops().rows}
+        assert rows["aten::mm"] == (
+            REPEATS,
+            REPEATS * CostModel.for_instance("trn2.3xlarge", lnc=2).op(MM).device_ns,
+        )
+    before, after = (len(p.traces[0].slices.of_kind(SliceKind.INSTRUCTION)) for p in profiles)
+    assert before == after > 0
 
 
 def test_rows_beyond_the_limit_are_counted_and_the_figures_stay(

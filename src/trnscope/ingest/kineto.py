@@ -56,6 +56,7 @@ _RUNTIME_CATEGORIES: dict[str, DeviceKind | None] = {
     "glow_runtime": None,
     "hpu_op": DeviceKind.HPU,
     "privateuse1_runtime": DeviceKind.PRIVATEUSE1,
+    "neuron_rt": DeviceKind.NEURON,  # trnscope's own exports of Neuron profiles
 }
 _DEVICE_CATEGORIES: dict[str, tuple[SliceKind, DeviceKind | None]] = {
     "kernel": (SliceKind.KERNEL, None),
@@ -71,6 +72,7 @@ _DEVICE_CATEGORIES: dict[str, tuple[SliceKind, DeviceKind | None]] = {
     "cuda_sync": (SliceKind.SYNC, None),
     "cuda_event": (SliceKind.SYNC, None),
     "xpu_sync": (SliceKind.SYNC, DeviceKind.XPU),
+    "neuron_instruction": (SliceKind.INSTRUCTION, DeviceKind.NEURON),
 }
 
 CATEGORY_RULES: dict[str, CategoryRule] = {
@@ -115,7 +117,8 @@ def is_kineto_category(category: str) -> bool:
 
 _COLLECTIVE = re.compile(
     r"nccl|rccl|hccl|hcom_|oneccl|xccl|mccl|mscclpp|nvshmem|cross_device_reduce"
-    r"|multimem_all_reduce|(?:one|two)_shot_all_reduce",
+    r"|multimem_all_reduce|(?:one|two)_shot_all_reduce"
+    r"|^cc_(?:running|exec)$|^All(?:Reduce|Gather|ToAll)$|^ReduceScatter$",  # Neuron's
     re.IGNORECASE,
 )
 _MEMCPY = re.compile(

@@ -17,5 +17,6 @@ TORCH_CATEGORY: Mapping[int, str] = {
     SliceKind.DEVICE_ANNOTATION: "gpu_user_annotation",
     SliceKind.SYNC: "cuda_sync",
     SliceKind.OVERHEAD: "overhead",
+    SliceKind.INSTRUCTION: "neuron_instruction",
 }
 """By kind. Kinds without one are called differently for each device: runtime calls, say."""
