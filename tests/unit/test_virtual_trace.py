@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.unit.chrome_json import open_path
-from tests.unit.recordings import SEQUENCE, TRN2, launch, recording
+from tests.unit.recordings import SEQUENCE, TRN2, host, launch, recording
 from trnscope.analysis.backward import link_backward
 from trnscope.analysis.breakdown import breakdown
 from trnscope.analysis.devices import summarize_devices
@@ -84,9 +84,20 @@ def test_ops_have_their_own_work(trace: Trace) -> None:
     assert table["aten::mm"].self_device_ns == 30_000
     assert table["aten::linear"].device_total_ns == 30_000
     assert table["aten::linear"].self_cpu_ns == 13_002 - 12_000
-    assert table["nrt_execute"].self_cpu_ns == 6_000
+    assert table["nrt_execute"].self_cpu_ns == 6_000 - 1
     assert table["neuronx-cc"].self_cpu_ns == 4_000
-    assert table["kmgr_exec_core"].self_cpu_ns == 0
+    assert table["kmgr_exec_core"].self_cpu_ns == 2
+
+
+def test_work_is_not_charged_to_the_op_that_begins_when_its_launch_ends(tmp_path: Path) -> None:
+    first, second = host(1, "aten::mm", 0, 100), host(2, "aten::view", 100, 110)
+    one = launch(1, LaunchKind.KERNEL, "aten::mm", (0, 100), (120, 150), op=1)
+    whole = recording(host=(first, second), launches=(one,), waits=(), memory=())
+    table = {
+        row.name: row.self_device_ns
+        for row in ops(Profile((open_path(write_trace(whole, tmp_path / "trace.json")),))).rows
+    }
+    assert (table["aten::mm"], table["aten::view"]) == (30, 0)
 
 
 def test_launch_latencies_are_those_of_the_model(trace: Trace) -> None:
@@ -122,7 +133,7 @@ def test_flows_join_launch_and_work() -> None:
     flows = rows(document, "ac2g")
     starts = {row["id"]: row["ts"] for row in flows if row["ph"] == "s"}
     ends = {row["id"]: (row["ts"], row["bp"]) for row in flows if row["ph"] == "f"}
-    assert starts == {1: 2.0, 2: 19.0, 3: 24.0, 4: 27.0}
+    assert starts == {1: 2.0, 2: 18.999, 3: 23.999, 4: 27.0}
     assert ends == {1: (6.0, "e"), 2: (22.0, "e"), 3: (40.0, "e"), 4: (70.0, "e")}
 
 

@@ -168,7 +168,7 @@ def _execution(launch: Launch, models: _Models, lnc: int) -> Iterator[SystemEven
         attributes["neff_cache_key"] = launch.cache_key
     ids = (launch.sequence_id, execution)
     at = launch.host_end_ns
-    yield _by_worker(launch, DRIVER_CALL, at, at, (launch.sequence_id,), attributes)
+    yield _by_worker(launch, DRIVER_CALL, at - 1, at, (launch.sequence_id,), attributes)
     span = (launch.device_start_ns, launch.device_end_ns)
     yield _by_worker(launch, "kbl_exec_wait", *span, ids, attributes)
     if launch.switch_ns:

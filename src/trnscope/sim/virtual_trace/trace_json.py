@@ -57,7 +57,7 @@ RUNTIME_CALLS = {
 }
 """The host call that enqueues each kind of work, by the runtime's own names where it has one."""
 DRIVER_CALL = "kmgr_exec_core"
-"""The dispatch of an execution to its core: a point in time at the end of the runtime's call."""
+"""The dispatch of an execution to its core: the last moment of the runtime's call."""
 COMPILER = "neuronx-cc"
 """The compilation of a program that is not in the cache, before its first launch."""
 PROGRAMS = (LaunchKind.KERNEL, LaunchKind.GRAPH, LaunchKind.COLLECTIVE)
@@ -235,9 +235,11 @@ def _launch_rows(launch: Launch, process: int) -> Iterator[str]:
     args = {**(linked if is_program else enqueued), **_runtime_args(launch)}
     yield rows.complete("privateuse1_runtime", RUNTIME_CALLS[launch.kind], host, start, end, args)
     if is_program:
+        # Its last ns: at its end the next op may begin, and a reader would find it in there.
         args = {**enqueued, **_driver_args(launch)}
-        yield rows.complete("privateuse1_driver", DRIVER_CALL, host, end, end, args)
-    yield rows.flow("s", launch.correlation, host, end if is_program else start)
+        start = max(start, end - 1)
+        yield rows.complete("privateuse1_driver", DRIVER_CALL, host, start, end, args)
+    yield rows.flow("s", launch.correlation, host, start)
     yield from _work_rows(launch, enqueued)
 
 
