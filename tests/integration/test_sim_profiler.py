@@ -174,7 +174,7 @@ def test_capture_by_environment(tmp_path: Path) -> None:
     system = json.loads((folder / "system_profile.json").read_text())
     names = {row["name"] for row in system["trace_events"]}
     assert "nc_exec_running" in names
-    assert "nrt_execute" not in names
+    assert "nrta_execute_schedule" not in names
     assert_all_linked(folder / "trace.json")
 
 

@@ -31,7 +31,7 @@ def document(tmp_path: Path) -> dict[str, Any]:
 
 def test_events_in_the_documented_form(tmp_path: Path) -> None:
     events = document(tmp_path)["trace_events"]
-    call = next(event for event in events if event["name"] == "nrt_execute")
+    call = next(event for event in events if event["name"] == "nrta_execute_schedule")
     assert (call["timestamp"], call["duration"], call["type"]) == (13_000, 6_000, 11)
     assert (call["group"], call["lnc_idx"], call["nc_idx"]) == ("nrt-nc-000", "0", 0)
     assert call["flow_id"] == [str(SEQUENCE + 2)]

@@ -14,7 +14,7 @@ from tests.unit.recordings import SEQUENCE, TRN2, host, launch, recording
 from trnscope.analysis.backward import link_backward
 from trnscope.analysis.breakdown import breakdown
 from trnscope.analysis.devices import summarize_devices
-from trnscope.analysis.launch import launches
+from trnscope.analysis.launch import launches, launches_without_work
 from trnscope.analysis.ops import ops
 from trnscope.model.kinds import DeviceKind, SliceKind
 from trnscope.sim.virtual_trace.observed import Process, Program, to_recording
@@ -84,7 +84,7 @@ def test_ops_have_their_own_work(trace: Trace) -> None:
     assert table["aten::mm"].self_device_ns == 30_000
     assert table["aten::linear"].device_total_ns == 30_000
     assert table["aten::linear"].self_cpu_ns == 13_002 - 12_000
-    assert table["nrt_execute"].self_cpu_ns == 6_000 - 1
+    assert table["nrta_execute_schedule"].self_cpu_ns == 6_000 - 1
     assert table["neuronx-cc"].self_cpu_ns == 4_000
     assert table["kmgr_exec_core"].self_cpu_ns == 2
 
@@ -103,6 +103,7 @@ def test_work_is_not_charged_to_the_op_that_begins_when_its_launch_ends(tmp_path
 def test_launch_latencies_are_those_of_the_model(trace: Trace) -> None:
     found = launches(Profile((trace,)))
     assert sorted(row.num_launches for row in found.streams) == [1, 3]
+    assert launches_without_work(trace).size == 0
 
 
 def test_an_idle_device_waits_for_the_host_until_work_is_enqueued(trace: Trace) -> None:
@@ -120,7 +121,7 @@ def test_runtime_rows_are_of_the_launching_thread(trace: Trace) -> None:
     assert runtime == {
         "nrt_tensor_write",
         "neuronx-cc",
-        "nrt_execute",
+        "nrta_execute_schedule",
         "nrt_cc_schedule",
         "nrt_tensor_read",
         "nrt_async_sema_wait",
@@ -226,7 +227,7 @@ def test_a_chain_of_ids_leads_from_the_op_to_each_physical_core() -> None:
     events = system_events(recording())
     op = next(event for event in events if event.name == "aten::mm [trace.json]")
     assert (op.source, op.flow_ids) == ("framework", (SEQUENCE + 2,))
-    call = next(event for event in events if event.name == "nrt_execute")
+    call = next(event for event in events if event.name == "nrta_execute_schedule")
     assert call.flow_ids == op.flow_ids
     wait = next(event for event in events if event.name == "kbl_exec_wait")
     assert wait.flow_ids == (SEQUENCE + 2, 1)
@@ -270,7 +271,7 @@ def test_a_fill_runs_as_a_program() -> None:
     fill = launch(1, LaunchKind.MEMSET, "aten::zero_", (0, 1), (10, 30), num_bytes=64)
     names = [event.name for event in system_events(recording(launches=(fill,)))]
     assert names.count("nc_exec_running") == 2
-    assert "nrt_execute" in names
+    assert "nrt_tensor_memset" in names
     (row,) = rows(json.loads(trace_text(recording(launches=(fill,)))), "gpu_memset")
     assert (row["name"], row["args"]["bytes"]) == ("Memset zero_", 64)
 
@@ -282,7 +283,9 @@ def test_filters_by_type_and_by_name() -> None:
     assert {event.name for event in filtered(events, ("hardware", "^cc_running"))} == (
         hardware - {"cc_running"}
     )
-    assert {event.name for event in filtered(events, ("nrt_execute",))} == {"nrt_execute"}
+    assert {event.name for event in filtered(events, ("nrta_execute_schedule",))} == {
+        "nrta_execute_schedule"
+    }
     assert filtered(events, ()) == events
 
 

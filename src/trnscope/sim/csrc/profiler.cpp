@@ -88,11 +88,11 @@ KindWords words_of(LaunchKind kind) {
         case LaunchKind::kCopyDeviceToDevice:
             return {ActivityType::GPU_MEMCPY, "nrt_tensor_copy", "DtoD"};
         case LaunchKind::kMemset:
-            return {ActivityType::GPU_MEMSET, "nrt_execute", nullptr};
+            return {ActivityType::GPU_MEMSET, "nrt_tensor_memset", nullptr};
         case LaunchKind::kCollective:
             return {ActivityType::CONCURRENT_KERNEL, "nrt_cc_schedule", nullptr};
         default:
-            return {ActivityType::CONCURRENT_KERNEL, "nrt_execute", nullptr};
+            return {ActivityType::CONCURRENT_KERNEL, "nrta_execute_schedule", nullptr};
     }
 }
 

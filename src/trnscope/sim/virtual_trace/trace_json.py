@@ -47,13 +47,13 @@ CATEGORIES = {
     LaunchKind.MEMSET: "gpu_memset",
 }
 RUNTIME_CALLS = {
-    LaunchKind.KERNEL: "nrt_execute",
-    LaunchKind.GRAPH: "nrt_execute",
+    LaunchKind.KERNEL: "nrta_execute_schedule",
+    LaunchKind.GRAPH: "nrta_execute_schedule",
     LaunchKind.COLLECTIVE: "nrt_cc_schedule",
     LaunchKind.COPY_H2D: "nrt_tensor_write",
     LaunchKind.COPY_D2H: "nrt_tensor_read",
     LaunchKind.COPY_D2D: "nrt_tensor_copy",
-    LaunchKind.MEMSET: "nrt_execute",
+    LaunchKind.MEMSET: "nrt_tensor_memset",
 }
 """The host call that enqueues each kind of work, by the runtime's own names where it has one."""
 DRIVER_CALL = "kmgr_exec_core"
