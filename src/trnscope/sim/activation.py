@@ -91,6 +91,7 @@ def activate(
     _register(device)
     _active.append(device)
     _connect(device)
+    _offer_backends()
     return device
 
 
@@ -172,6 +173,14 @@ def _connect(device: ActiveDevice) -> None:
     )
     connect(SimulatedDevice(device.extension, simulation, _program))
     install()
+
+
+def _offer_backends() -> None:
+    """For ``torch.compile`` and ``torch.distributed``."""
+    from trnscope.sim import compile, distributed
+
+    compile.install()
+    distributed.register()
 
 
 def _program(number: int) -> Program:

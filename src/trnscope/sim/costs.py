@@ -8,6 +8,7 @@ from typing import Protocol
 
 from trnscope.sim.signature import (
     Attribute,
+    CollectiveKind,
     CollectiveSpec,
     ExecutionCost,
     GraphSpec,
@@ -75,8 +76,15 @@ class PriceList:
         """The cost of a copy; called by the device."""
         return self._keep(number, Priced(f"Memcpy {kind}", None, self.source.copy(kind, num_bytes)))
 
+    def collective(
+        self, number: int, kind: CollectiveKind, num_bytes: int, num_ranks: int, dtype: str
+    ) -> Answer:
+        """The cost of a collective; called by the device."""
+        spec = CollectiveSpec(kind, num_bytes, num_ranks, dtype)
+        return self._keep(number, Priced(kind, spec, self.source.collective(spec)))
+
     def keep(self, number: int, priced: Priced) -> None:
-        """Remember a graph or a collective that was given this number."""
+        """Remember a graph that was given this number."""
         self._keep(number, priced)
 
     def row(self, number: int) -> Priced | None:

@@ -16,6 +16,9 @@ from trnscope.sim.activation import active_device
 
 DeviceLike = torch.device | int | str | None
 
+_initialized = True
+"""torch.utils.checkpoint looks for it before it keeps the generator's state."""
+
 _BYTES = ("allocated_bytes", "reserved_bytes", "active_bytes")
 
 
@@ -140,15 +143,17 @@ class Stream(torch.Stream):
         return super().__new__(cls, torch.device("neuron", _index(device)), priority=priority)
 
 
-class Event(torch.Event):
-    """A mark in a stream; ``elapsed_time`` between two is virtual time in ms."""
+class Event:
+    """A mark in a stream; ``elapsed_time`` between two is virtual time in ms.
 
-    def __new__(
+    What is made is a :class:`torch.Event`: torch compares events of that very class only.
+    """
+
+    def __new__(  # type: ignore[misc]
         cls, enable_timing: bool = True, blocking: bool = False, interprocess: bool = False
-    ) -> Event:
+    ) -> torch.Event:
         """A new event of the current core."""
-        return super().__new__(
-            cls,
+        return torch.Event(
             torch.device("neuron", current_device()),
             enable_timing=enable_timing,
             blocking=blocking,

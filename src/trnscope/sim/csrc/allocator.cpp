@@ -35,28 +35,30 @@ void free_block(void* context) {
     auto* block = static_cast<Block*>(context);
     if (block->taken_bytes > 0) {
         Hbm::instance().give(block->core, block->taken_bytes);
-        report(context, -block->taken_bytes, block->core);
+        report(block->address, -block->taken_bytes, block->core);
+        forget_address(block->address);
     }
     delete block;
 }
 
+// Takes the core's HBM; throws where it has no room.
+void place(Block& block, std::int64_t bytes) {
+    take_bytes(block.core, round_up(bytes));
+    block.taken_bytes = round_up(bytes);
+    block.address =
+        reinterpret_cast<void*>(Hbm::instance().new_address(block.core, block.taken_bytes));
+    register_address(block.address, &block);
+    report(block.address, block.taken_bytes, block.core);
+}
+
+c10::DataPtr pointer_to(Block* block) {
+    return {block->address, block, &free_block,
+            c10::Device(c10::kPrivateUse1, static_cast<c10::DeviceIndex>(block->core))};
+}
+
 c10::DataPtr wrap_block(std::unique_ptr<Block> block, std::int64_t bytes) {
-    const std::int32_t core = block->core;
-    void* address = nullptr;
-    if (bytes > 0) {
-        block->taken_bytes = round_up(bytes);
-        try {
-            take_bytes(core, block->taken_bytes);
-        } catch (...) {
-            block->taken_bytes = 0;
-            throw;
-        }
-        address = reinterpret_cast<void*>(Hbm::instance().new_address(core, block->taken_bytes));
-    }
-    Block* owned = block.release();
-    if (bytes > 0) report(owned, owned->taken_bytes, core);
-    return {address, owned, &free_block,
-            c10::Device(c10::kPrivateUse1, static_cast<c10::DeviceIndex>(core))};
+    if (bytes > 0) place(*block, bytes);
+    return pointer_to(block.release());
 }
 
 c10::Storage storage_around(c10::DataPtr data, std::int64_t bytes) {
@@ -134,7 +136,7 @@ c10::DeviceAllocator& allocator() {
 }
 
 c10::DataPtr allocate_on(std::int32_t core, std::int64_t bytes) {
-    return wrap_block(std::make_unique<Block>(Block{core, 0, new_twin(bytes)}), bytes);
+    return wrap_block(std::make_unique<Block>(Block{nullptr, core, 0, new_twin(bytes)}), bytes);
 }
 
 c10::Storage new_storage(std::int32_t core, std::int64_t bytes) {
@@ -143,17 +145,22 @@ c10::Storage new_storage(std::int32_t core, std::int64_t bytes) {
 
 c10::Storage adopt_storage(std::int32_t core, const c10::Storage& twin) {
     const auto bytes = static_cast<std::int64_t>(twin.nbytes());
-    return storage_around(wrap_block(std::make_unique<Block>(Block{core, 0, twin}), bytes), bytes);
+    return storage_around(wrap_block(std::make_unique<Block>(Block{nullptr, core, 0, twin}), bytes),
+                          bytes);
 }
 
 void grow(c10::StorageImpl& storage, std::int64_t bytes) {
     if (bytes <= static_cast<std::int64_t>(storage.nbytes())) return;
     Block& block = block_of(storage);
     const std::int64_t more = round_up(bytes) - block.taken_bytes;
-    if (more > 0) {
+    if (block.address == nullptr) {
+        place(block, bytes);
+        storage.set_data_ptr(c10::DataPtr()).release_context();
+        storage.set_data_ptr_noswap(pointer_to(&block));
+    } else if (more > 0) {
         take_bytes(block.core, more);
         block.taken_bytes += more;
-        report(&block, more, block.core);
+        report(block.address, more, block.core);
     }
     storage.set_nbytes(bytes);
 }

@@ -14,6 +14,7 @@
 #include "hbm.h"
 #include "launch.h"
 #include "log_columns.h"
+#include "process_group.h"
 #include "profiler.h"
 #include "profiler_bindings.h"
 #include "registration.h"
@@ -136,6 +137,8 @@ void add_device(py::module_& m) {
     m.def("is_in_bad_fork", [] { return settings().in_bad_fork; });
     m.def("stop_worker", [] { Worker::instance().stop(); });
     m.def("capacity_bytes", [] { return Hbm::instance().capacity_bytes(); });
+    m.def("set_capacity",
+          [](std::int64_t bytes) { Hbm::instance().configure(num_cores(), bytes); });
     m.def("memory_stats", &memory_stats);
     m.def("reset_peak", [](std::int32_t core) { Hbm::instance().reset_peak(core); });
     m.def("reset_accumulated", [](std::int32_t core) { Hbm::instance().reset_accumulated(core); });
@@ -159,6 +162,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
     add_clock(m);
     add_device(m);
     add_launches(m);
+    m.def("bind_process_group", [m]() mutable { bind_process_group(m); });
     bind_profilers(m);
     connect_profilers(
         [](std::uint32_t signature) { return Executions::instance().at(signature).name; });

@@ -2,10 +2,23 @@
 
 #include <sys/mman.h>
 
+#include <mutex>
+#include <unordered_map>
+
 #include "settings.h"
 
 namespace trnscope::sim {
 namespace {
+
+struct Addresses {
+    std::mutex mutex;
+    std::unordered_map<const void*, Block*> blocks;
+};
+
+Addresses& addresses() {
+    static auto* addresses = new Addresses();
+    return *addresses;
+}
 
 struct Mapping {
     void* address;
@@ -40,10 +53,24 @@ void materialize(c10::StorageImpl& twin) {
                                                  : map_zeros(twin.nbytes()));
 }
 
+void register_address(const void* address, Block* block) {
+    std::lock_guard lock(addresses().mutex);
+    addresses().blocks[address] = block;
+}
+
+void forget_address(const void* address) {
+    std::lock_guard lock(addresses().mutex);
+    addresses().blocks.erase(address);
+}
+
 Block& block_of(const c10::StorageImpl& storage) {
     auto* block = static_cast<Block*>(storage.data_ptr().get_context());
-    TORCH_CHECK(block != nullptr, "neuron: this storage was not made by the neuron allocator");
-    return *block;
+    if (block != nullptr) return *block;
+    std::lock_guard lock(addresses().mutex);
+    const auto found = addresses().blocks.find(storage.data());
+    TORCH_CHECK(found != addresses().blocks.end(),
+                "neuron: this storage was not made by the neuron allocator");
+    return *found->second;
 }
 
 Block& block_of(const at::Tensor& tensor) {

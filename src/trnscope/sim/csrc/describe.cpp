@@ -184,6 +184,18 @@ LaunchCost ask_copy(CopyDirection direction, std::int64_t bytes, std::uint32_t s
                        .cast<Answer>());
 }
 
+Execution& new_collective(const CollectiveCall& call) {
+    Execution& execution = Executions::instance().add(call.kind, LaunchKind::kCollective, {});
+    execution.bytes = call.bytes;
+    if (cost_source == nullptr) return execution;
+    py::gil_scoped_acquire gil;
+    execution.cost = to_cost(py::handle(cost_source)
+                                 .attr("collective")(execution.signature, call.kind, call.bytes,
+                                                     call.num_ranks, dtype_name(call.type))
+                                 .cast<Answer>());
+    return execution;
+}
+
 Execution& new_copy(CopyDirection direction, std::int64_t bytes) {
     Execution& execution = Executions::instance().add(
         std::string("Memcpy ") + direction_name(direction), kind_of(direction), {});
@@ -222,6 +234,21 @@ Execution& describe_copy(CopyDirection direction, std::int64_t bytes) {
     Execution& execution = new_copy(direction, bytes);
     std::lock_guard lock(*mutex);
     return *known->emplace(std::pair(direction, bytes), &execution).first->second;
+}
+
+Execution& describe_collective(const CollectiveCall& call) {
+    static auto* mutex = new std::mutex();
+    static auto* known = new std::map<std::string, Execution*>();
+    const std::string key =
+        c10::str(call.kind, " ", call.bytes, " ", call.num_ranks, " ", dtype_name(call.type));
+    {
+        std::lock_guard lock(*mutex);
+        const auto found = known->find(key);
+        if (found != known->end()) return *found->second;
+    }
+    Execution& execution = new_collective(call);
+    std::lock_guard lock(*mutex);
+    return *known->emplace(key, &execution).first->second;
 }
 
 void set_cost_source(void* python_object) {

@@ -14,7 +14,15 @@ Execution& describe_op(const OpInfo& info, c10::ArrayRef<c10::IValue> values,
 // The copies of so many bytes; asked once for each size.
 Execution& describe_copy(CopyDirection direction, std::int64_t bytes);
 
-// The Python object whose methods `op` and `copy` answer; null: everything takes no time.
+struct CollectiveCall {
+    const char* kind;  // of CollectiveSpec
+    std::int64_t bytes;
+    int num_ranks;
+    c10::ScalarType type;
+};
+Execution& describe_collective(const CollectiveCall& call);
+
+// The Python object whose methods answer; null: everything takes no time.
 void set_cost_source(void* python_object);
 
 }  // namespace trnscope::sim

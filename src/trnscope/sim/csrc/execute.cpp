@@ -45,8 +45,7 @@ Entry& get_entry(OpInfo& info, Values values, const Arguments& arguments) {
 at::Tensor make_view(const OutputPlan& plan, const at::Tensor& base) {
     const c10::TensorImpl& impl = *base.unsafeGetTensorImpl();
     at::Tensor view = at::detail::make_tensor<c10::TensorImpl>(
-        c10::TensorImpl::VIEW, c10::Storage(impl.storage()),
-        c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), plan.dtype);
+        c10::TensorImpl::VIEW, c10::Storage(impl.storage()), impl.key_set(), plan.dtype);
     view.unsafeGetTensorImpl()->set_sizes_and_strides(plan.sizes, plan.strides,
                                                       impl.storage_offset() + plan.offset);
     return view;
@@ -58,8 +57,8 @@ c10::IValue make_output(const OutputPlan& plan, const Arguments& arguments) {
     at::Tensor tensor = plan.kind == OutputPlan::kView
                             ? make_view(plan, *arguments.tensors[plan.tensor].tensor)
                             : new_tensor(arguments.core, plan.sizes, plan.strides, plan.dtype);
-    if (plan.is_conj) tensor._set_conj(true);
-    if (plan.is_neg) tensor._set_neg(true);
+    if (plan.is_conj != tensor.is_conj()) tensor._set_conj(plan.is_conj);
+    if (plan.is_neg != tensor.is_neg()) tensor._set_neg(plan.is_neg);
     return tensor;
 }
 
@@ -173,11 +172,13 @@ void run_planned(OpInfo& info, Entry& entry, const Arguments& arguments, Values 
     const Plan& plan = entry.plan;
     const std::size_t num_arguments = values.size();
     std::vector<c10::IValue> outputs = make_outputs(plan, arguments);
-    if (entry.execution == nullptr) {
-        entry.execution = &describe_op(info, values, results_of(info, values, outputs));
+    if (!is_in_graph()) {
+        if (entry.execution == nullptr) {
+            entry.execution = &describe_op(info, values, results_of(info, values, outputs));
+        }
+        launch_input_copies(info, arguments, real_ns);
+        launch(*entry.execution, arguments.core, real_ns);
     }
-    launch_input_copies(info, arguments, real_ns);
-    launch(*entry.execution, arguments.core, real_ns);
     if (settings().numerics) {
         enqueue(info, plan, make_host_call(info, values, arguments), outputs);
     }

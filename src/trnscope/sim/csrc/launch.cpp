@@ -1,5 +1,7 @@
 #include "launch.h"
 
+#include <ATen/record_function.h>
+
 #include <algorithm>
 
 #include "device.h"
@@ -41,8 +43,8 @@ void fall_back(Execution& execution, const LaunchRequest& request) {
     };
     copy(LaunchKind::kCopyDeviceToHost, execution.input_bytes, execution.copy_in);
     // The model's time of the host holds the copies and both waits, which are rows of their own.
-    const std::int64_t apart_ns = execution.copy_in.device_ns + execution.copy_out.device_ns +
-                                  2 * timeline.costs().sync_ns;
+    const std::int64_t apart_ns =
+        execution.copy_in.device_ns + execution.copy_out.device_ns + 2 * timeline.costs().sync_ns;
     timeline.advance_host(std::max<std::int64_t>(0, execution.cost.host_ns - apart_ns));
     copy(LaunchKind::kCopyHostToDevice, execution.output_bytes, execution.copy_out);
 }
@@ -67,10 +69,11 @@ void launch(Execution& execution, std::int32_t core, std::int64_t host_real_ns) 
 
 void begin_graph() {
     ++graphs_here;
+    at::enableRecordFunction(false);  // a profiler sees the graph, not the ops in it
 }
 
 void end_graph(Execution* execution, std::int32_t core) {
-    --graphs_here;
+    if (--graphs_here == 0) at::enableRecordFunction(true);
     if (execution != nullptr) launch(*execution, core, real_now_ns());
 }
 

@@ -42,12 +42,18 @@ c10::TypePtr without_optional(c10::TypePtr type) {
     return optional ? optional->getElementType() : type;
 }
 
+c10::TypePtr item_type(const c10::TypePtr& type) {
+    const c10::TypePtr plain = without_optional(type);
+    const auto list = plain->cast<c10::ListType>();
+    return list ? list->getElementType() : plain;
+}
+
 ArgumentInfo describe(const c10::Argument& argument, bool is_built_for_numbers) {
     ArgumentInfo info;
     info.name = argument.name();
     info.is_written = argument.alias_info() != nullptr && argument.alias_info()->isWrite();
     info.is_out = argument.is_out();
-    const c10::TypeKind kind = without_optional(argument.real_type())->kind();
+    const c10::TypeKind kind = item_type(argument.real_type())->kind();
     info.is_runtime_value = !is_built_for_numbers &&
                             (kind == c10::TypeKind::NumberType || kind == c10::TypeKind::FloatType);
     info.is_dtype = kind == c10::TypeKind::ScalarTypeType;

@@ -80,8 +80,8 @@ bool run_meta(const OpInfo& info, Stack& stack) {
         } else {
             info.op.callBoxed(stack);
         }
-    } catch (const c10::NotImplementedError&) {
-        return false;
+    } catch (const std::exception&) {
+        return false;  // no meta kernel, or a wrong call: then the CPU's kernel says what is wrong
     }
     return true;
 }

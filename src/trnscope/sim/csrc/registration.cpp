@@ -31,6 +31,17 @@ void register_op(const c10::OperatorName& name) {
         std::nullopt, nullptr, "trnscope: simulated neuron device"));
 }
 
+// Ops over lists of tensors are composed of the op that they repeat; here each is one execution.
+bool is_list_op(const c10::OperatorName& name) {
+    return name.name.starts_with("aten::_foreach_");
+}
+
+bool computes(const c10::OperatorHandle& op) {
+    if (op.hasKernelForDispatchKey(DispatchKey::CPU)) return true;
+    return is_list_op(op.operator_name()) &&
+           op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutograd);
+}
+
 bool is_aten(const c10::OperatorName& name) {
     return name.name.starts_with("aten::");
 }
@@ -42,7 +53,7 @@ void register_ops() {
     for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
         const auto op = dispatcher.findOp(name);
         const bool is_candidate = is_aten(name) && op.has_value() && op->hasSchema() &&
-                                  op->hasKernelForDispatchKey(DispatchKey::CPU) &&
+                                  computes(*op) &&
                                   !op->hasKernelForDispatchKey(DispatchKey::PrivateUse1);
         if (is_candidate) register_op(name);
     }
