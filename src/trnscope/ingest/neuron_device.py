@@ -9,10 +9,11 @@ as active without these waits.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from trnscope.ingest.neuron_places import NeuronTracks
 from trnscope.ingest.neuron_rows import ABSENT, Rows
@@ -287,7 +288,7 @@ class DevicePlacer:
     def _kind(self, alone: SliceKind) -> SliceKind:
         return SliceKind.INSTRUCTION if self._parts_of else alone
 
-    def _named(self, codes: np.ndarray, words: list[str], other: str) -> U32:
+    def _named(self, codes: npt.NDArray[np.intp], words: list[str], other: str) -> U32:
         """String ids of texts; ``other`` for rows without one."""
         ids = np.append(self._texts.ids(words), np.uint32(self._texts.intern(other)))
         return np.asarray(ids[codes], np.uint32)
@@ -309,9 +310,10 @@ class DevicePlacer:
         )
 
     @staticmethod
-    def _by_core(rows: Rows, codes: np.ndarray, track: object) -> U32:
+    def _by_core(
+        rows: Rows, codes: npt.NDArray[np.intp], track: Callable[[int, int | None], int]
+    ) -> U32:
         """A track for each pair of a text and a physical core."""
-        assert callable(track)
         core = rows.ints("pcore_idx")
         pairs, inverse = np.unique(np.stack((codes, core)), axis=1, return_inverse=True)
         tracks = [track(code, None if one == ABSENT else one) for code, one in pairs.T.tolist()]

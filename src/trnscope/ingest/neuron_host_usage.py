@@ -8,6 +8,7 @@ from trnscope.ingest.neuron_places import NeuronTracks
 from trnscope.ingest.neuron_rows import ABSENT, Rows
 from trnscope.ingest.neuron_tables import NeuronTables
 from trnscope.store.batches import CounterBatch
+from trnscope.store.tables import Bool
 from trnscope.store.writer import TraceWriter
 
 _HBM_KEYS = (
@@ -57,7 +58,7 @@ def add_samples(
     track: int,
     name: str,
     key: str,
-    wanted: np.ndarray | None = None,
+    wanted: Bool | None = None,
 ) -> None:
     """Add the samples of one column as one series."""
     time, value = rows.ints("timestamp"), rows.floats(key)

@@ -9,6 +9,7 @@ from typing import Any
 
 _BOM = "\ufeff"
 _BLANK = " \t\r\n"
+_AFTER_VALUE = frozenset(",:]} \t\r\n")
 
 
 class JsonStream:
@@ -96,14 +97,15 @@ class JsonStream:
             self._read_more()
 
     def _value(self) -> Any:
-        """The value that begins here. A number at the very end may go on in the next chunk."""
+        """The value that begins here. A number at the end may go on in the next chunk."""
         while True:
             try:
                 value, end = self._parse(self._text, self._at)
             except json.JSONDecodeError:
                 self._read_more()
                 continue
-            if end == len(self._text) and not self._ended and self._try_more():
+            # ``1`` may turn out to be ``10``, and in ``1e`` only the ``1`` was read.
+            if self._text[end : end + 1] not in _AFTER_VALUE and self._try_more():
                 continue
             self._at = end
             return value

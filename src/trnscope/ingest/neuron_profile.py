@@ -79,6 +79,7 @@ class _FolderImporter:
         everything = (self._tables, *(one.tables for one in self._devices))
         self._all_tables = tuple(dict.fromkeys(everything))
         self._rows_total = sum(tables.estimate_rows() for tables in self._all_tables)
+        self._size = sum(tables.num_bytes for tables in self._all_tables)
 
     def run(self) -> None:
         """Read every table, then write the store."""
@@ -240,8 +241,7 @@ class _FolderImporter:
         if self._progress is not None:
             done = sum(tables.num_rows for tables in self._all_tables)
             total = max(self._rows_total, done, 1)
-            size = sum(path.stat().st_size for path in self._folder.glob("*.parquet"))
-            self._progress(size * done // total, size)
+            self._progress(self._size * done // total, self._size)
 
     def _source(self) -> TraceSource:
         metadata = {"neuronMetadata": json.dumps(self._metadata, default=str)}

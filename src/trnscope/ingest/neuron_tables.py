@@ -64,6 +64,11 @@ class NeuronTables:
         """Whether there is a file of the table."""
         return table in self._files
 
+    @property
+    def num_bytes(self) -> int:
+        """Size of all files."""
+        return sum(path.stat().st_size for parts in self._files.values() for path in parts)
+
     def estimate_rows(self) -> int:
         """Rows of the tables that hold events, by their footers."""
         total = 0
