@@ -26,12 +26,12 @@ struct ObservedRange {
     std::uint64_t id = 0;  // rises in program order
     std::int64_t start_ns = 0;
     std::int64_t end_ns = kStillOpen;
-    std::int64_t sequence = -1;  // autograd's; -1: none
-    std::uint32_t thread = 0;    // numbered by first appearance
+    std::int64_t sequence = -1;        // autograd's; -1: none
+    std::uint32_t thread = 0;          // numbered by first appearance
     std::uint32_t forward_thread = 0;  // of an op of autograd: the forward op's, plus one
-    std::uint32_t name = 0;    // place in Observed::names
-    std::int32_t inputs = -1;  // place in Observed::inputs
-    std::uint8_t scope = 0;    // at::RecordScope
+    std::uint32_t name = 0;            // place in Observed::names
+    std::int32_t inputs = -1;          // place in Observed::inputs
+    std::uint8_t scope = 0;            // at::RecordScope
 };
 
 struct ObservedLaunch {
