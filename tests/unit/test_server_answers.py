@@ -72,8 +72,9 @@ def test_a_question_that_the_profile_cannot_answer_says_why(client):
 def test_a_damaged_file_is_marked(tmp_path):
     with serving(trnscope.open(CUT), tmp_path / "page") as client:
         about = client.get("/api/about").document
+        sentence = client.get("/api/sentence").document["sentence"]
     assert "cut.json" in about["incomplete"]
-    assert about["sentence"].startswith("In the part of the trace that could be read")
+    assert sentence.startswith("In the part of the trace that could be read")
     assert about["simulated_by"] is None
 
 
@@ -295,7 +296,7 @@ def test_a_profile_without_slices_is_answered(tmp_path):
     profile = trnscope.open(write(tmp_path / "empty.json", [instant]))
     with serving(profile, tmp_path / "page") as client:
         assert tracks_of(client)["tracks"] == []
-        assert "no time to account for" in client.get("/api/about").document["sentence"]
+        assert "no time to account for" in client.get("/api/sentence").document["sentence"]
         for path in ("summary", "ops", "kernels", "search?q=x", "window?start=0&end=1"):
             assert client.get(f"/api/{path}").status == 200
         assert viewport(client, "", 0, 10, 10) == []

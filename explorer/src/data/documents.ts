@@ -5,9 +5,12 @@ export interface About {
   version: string;
   paths: string[];
   num_events: number;
-  sentence: string;
   incomplete: string | null;
   simulated_by: string | null;
+}
+
+export interface Sentence {
+  sentence: string;
 }
 
 export interface HealthWarning {

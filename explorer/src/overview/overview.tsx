@@ -1,6 +1,6 @@
 // The first page: where the time goes, in a sentence and in pictures.
 import type { JSX } from "preact";
-import type { About, Breakdown, Ops, Summary } from "../data/documents";
+import type { About, Breakdown, Ops, Sentence, Summary } from "../data/documents";
 import { printable } from "../data/format";
 import { loaded } from "../data/loaded";
 import { When } from "../shell/parts";
@@ -20,7 +20,9 @@ export function Overview(): JSX.Element {
       <When loaded={loaded<About>("about").value}>
         {(about) => (
           <>
-            <h1 class="sentence">{withUnits(printable(about.sentence))}</h1>
+            <When loaded={loaded<Sentence>("sentence").value}>
+              {({ sentence }) => <h1 class="sentence">{withUnits(printable(sentence))}</h1>}
+            </When>
             <When loaded={loaded<Breakdown>("breakdown").value}>
               {(breakdown) => <StepsCard breakdown={breakdown} />}
             </When>

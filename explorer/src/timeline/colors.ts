@@ -20,13 +20,13 @@ const FAMILY = [
 
 export type Family = (typeof FAMILY)[number];
 
-/** Hue, saturation and lightness; names vary the lightness a little. */
+/** Hue, saturation and lightness; names vary the lightness a little. Dark text reads on all. */
 const HSL: Record<Family, [number, number, number]> = {
-  op: [212, 62, 52],
+  op: [212, 72, 62],
   annotation: [265, 26, 62],
   python: [190, 22, 52],
   runtime: [40, 88, 50],
-  kernel: [164, 68, 38],
+  kernel: [164, 62, 42],
   communication: [18, 82, 52],
   copy: [200, 75, 62],
   sync: [0, 0, 62],
@@ -78,10 +78,4 @@ export function sliceColor(kind: number, shade: number, faint: boolean): string 
   const [hue, saturation, lightness] = HSL[familyOf(kind)];
   const varied = lightness - 6 + shade * 4;
   return `hsl(${hue} ${saturation}% ${varied}% / ${faint ? 0.22 : 1})`;
-}
-
-/** Whether text on this kind's fill is dark. */
-export function hasDarkText(kind: number): boolean {
-  const [, , lightness] = HSL[familyOf(kind)];
-  return lightness >= 50;
 }

@@ -120,15 +120,28 @@ function argumentsOf(text: string): [string, string][] {
   ]);
 }
 
-/** Without the calls of the slice itself where the line of what they launched names them too. */
-function linesOf(found: SliceDetails): Link[] {
-  const launching = new Set(
-    found.links.filter(({ relation }) => relation === "launch").map(({ cause }) => cause.slice),
+interface Line {
+  link: Link;
+  /** The op that made the call, where the call alone would say little. */
+  op: SliceRef | undefined;
+}
+
+/** The links to list: a call that an op made is told with what the call launched. */
+function linesOf(found: SliceDetails): Line[] {
+  const at = found.slice.slice;
+  const launches = found.links.filter(({ relation }) => relation === "launch");
+  if (launches.some(({ cause, effect }) => cause.slice === at || effect.slice === at)) {
+    return found.links.map((link) => ({ link, op: undefined }));
+  }
+  const calls = new Set(launches.map(({ cause }) => cause.slice));
+  const ops = new Map(
+    found.links
+      .filter(({ relation }) => relation === "op")
+      .map(({ cause, effect }) => [effect.slice, cause]),
   );
-  return found.links.filter(
-    ({ relation, cause, effect }) =>
-      relation !== "op" || cause.slice !== found.slice.slice || !launching.has(effect.slice),
-  );
+  return found.links
+    .filter(({ relation, effect }) => relation !== "op" || !calls.has(effect.slice))
+    .map((link) => ({ link, op: ops.get(link.cause.slice) }));
 }
 
 function Links({ found }: { found: SliceDetails }): JSX.Element {
@@ -140,8 +153,8 @@ function Links({ found }: { found: SliceDetails }): JSX.Element {
   return (
     <>
       <ul class="refs">
-        {lines.slice(0, LISTED).map((link, at) => (
-          <LinkRow key={at} link={link} selected={found.slice} />
+        {lines.slice(0, LISTED).map(({ link, op }, at) => (
+          <LinkRow key={at} link={link} op={op} selected={found.slice} />
         ))}
       </ul>
       {hidden > 0 && <p class="note">… and {hidden} more</p>}
@@ -149,7 +162,8 @@ function Links({ found }: { found: SliceDetails }): JSX.Element {
   );
 }
 
-function LinkRow({ link, selected: at }: { link: Link; selected: SliceRef }): JSX.Element {
+function LinkRow(props: Line & { selected: SliceRef }): JSX.Element {
+  const { link, op, selected: at } = props;
   const isCause = link.cause.slice === at.slice;
   const isEffect = link.effect.slice === at.slice;
   const [forward, backward] = RELATIONS[link.relation] ?? ["→", "←"];
@@ -163,7 +177,7 @@ function LinkRow({ link, selected: at }: { link: Link; selected: SliceRef }): JS
   }
   return (
     <li>
-      <RefButton slice={link.cause} isShort />
+      <RefButton slice={op && op.slice !== at.slice ? op : link.cause} isShort />
       <span class="relation">{forward}</span>
       <RefButton slice={link.effect} />
     </li>

@@ -16,6 +16,8 @@ interface Request {
 /** Beyond the screen, on each side, as a share of it. */
 const MARGIN = 0.5;
 const MAX_PIXELS = 12_000;
+/** Pixels that one rectangle may stand for; the server takes the next smaller power of two of ns. */
+const PX_PER_RECT = 2;
 
 export class Loader {
   /** The newest answer; drawn until a better one is there. */
@@ -42,7 +44,10 @@ export class Loader {
     this.abort = abort;
     const request = widened(camera, lanes, resolution);
     this.asked = request;
-    const px = Math.min(MAX_PIXELS, Math.ceil((request.end - request.start) / resolution));
+    const px = Math.min(
+      MAX_PIXELS,
+      Math.ceil((request.end - request.start) / resolution / PX_PER_RECT),
+    );
     const { start, end } = request;
     try {
       const path = `timeline?lanes=${lanes}&start=${start}&end=${end}&px=${Math.max(px, 1)}`;

@@ -48,8 +48,8 @@ export function paintOverlay(context: CanvasRenderingContext2D, scene: OverlaySc
     paintFrame(context, scene, scene.details.slice, scene.colors.text, 2);
   }
   if (scene.pointer !== null) {
-    context.fillStyle = scene.colors.line;
-    context.fillRect(Math.round(xOf(scene, scene.pointer)), 0, 1, scene.height);
+    context.fillStyle = scene.colors.muted;
+    context.fillRect(Math.round(xOf(scene, scene.pointer)), 0, 0.5, scene.height);
   }
 }
 

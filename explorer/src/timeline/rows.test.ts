@@ -13,6 +13,7 @@ function rects(rows: [lane: number, start: number, length: number][]): Rects {
     kind: new Uint8Array(rows.length),
     name: new Uint32Array(rows.length),
     names: ["x"],
+    shades: new Uint8Array(1),
     lanes: lanesOf(lane),
   };
 }

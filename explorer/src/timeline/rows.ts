@@ -2,6 +2,7 @@
 // narrower than a pixel.
 import { tableFromIPC } from "@uwdata/flechette";
 import { printable } from "../data/format";
+import { shadeOf } from "./colors";
 
 export interface Rects {
   lane: Uint32Array;
@@ -15,6 +16,8 @@ export interface Rects {
   /** Index into `names`. */
   name: Uint32Array;
   names: string[];
+  /** Shade of each name. */
+  shades: Uint8Array;
   /** Of each lane the first rectangle and the one after the last; within, starts rise. */
   lanes: Map<number, [number, number]>;
 }
@@ -24,6 +27,7 @@ export function decodeRects(bytes: Uint8Array): Rects {
   const table = tableFromIPC(bytes);
   const column = (name: string): unknown => table.getChild(name).toArray();
   const lane = column("lane") as Uint32Array;
+  const names = namesOf(table.schema.metadata?.get("names"));
   return {
     lane,
     start: column("start") as Float64Array,
@@ -33,7 +37,8 @@ export function decodeRects(bytes: Uint8Array): Rects {
     slice: column("slice") as Uint32Array,
     kind: column("kind") as Uint8Array,
     name: column("name") as Uint32Array,
-    names: namesOf(table.schema.metadata?.get("names")),
+    names,
+    shades: Uint8Array.from(names, shadeOf),
     lanes: lanesOf(lane),
   };
 }

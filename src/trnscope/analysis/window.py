@@ -14,6 +14,10 @@ from trnscope.model.kinds import SliceKind
 from trnscope.model.track import Device
 from trnscope.store.profile import Profile
 from trnscope.store.reader import Trace
+from trnscope.store.tables import U8
+
+_BLOCK = 1 << 20
+"""Slices that are counted at a time, so that a long range takes little memory."""
 
 KIND_WORDS = {
     SliceKind.CPU_OP: "op",
@@ -113,23 +117,43 @@ def window(profile: Profile, start_ns: int, end_ns: int) -> Window:
         low, high = zero_ns + start_ns, zero_ns + end_ns
         rank = trace.source.rank
         devices += [_device(work, source, rank, low, high) for work in device_work(trace)]
-        ids = slices_within(trace, low, high)
-        num_slices += int(ids.size)
-        for key, count, sum_ns in _by_name(trace, ids, low, high):
-            known = sums.get(key, (0, 0))
-            sums[key] = known[0] + count, known[1] + sum_ns
+        for ids in slices_within(trace, low, high):
+            num_slices += int(ids.size)
+            for key, count, sum_ns in _by_name(trace, ids, low, high):
+                known = sums.get(key, (0, 0))
+                sums[key] = known[0] + count, known[1] + sum_ns
     rows = [WindowRow(name, kind, *times) for (kind, name), times in sums.items()]
     rows.sort(key=lambda row: (-row.sum_ns, -row.count, row.name, row.kind))
     return Window(start_ns, end_ns, num_slices, tuple(devices), tuple(rows))
 
 
-def slices_within(trace: Trace, low: int, high: int) -> U32:
-    """Ids of the slices that touch ``[low, high)``, rising; times as the trace holds them.
+def slices_within(trace: Trace, low: int, high: int) -> Iterator[U32]:
+    """Ids of the slices that touch ``[low, high)``, in blocks; times as the trace holds them.
 
     A slice of no length counts where it starts; the profiler's own rows do not count.
     """
+    kind = trace.slices.kind
+    block: list[U32] = []
+    size = 0
+    for begin, end in _ranges_within(trace, low, high):
+        for first in range(begin, end, _BLOCK):
+            block.append(np.arange(first, min(end, first + _BLOCK), dtype=np.uint32))
+            size += block[-1].size
+            if size >= _BLOCK:
+                yield _without_profiler(np.concatenate(block), kind)
+                block, size = [], 0
+    if block:
+        yield _without_profiler(np.concatenate(block), kind)
+
+
+def _without_profiler(ids: U32, kind: U8) -> U32:
+    kept: U32 = ids[kind[ids] != SliceKind.PROFILER]
+    return kept
+
+
+def _ranges_within(trace: Trace, low: int, high: int) -> Iterator[tuple[int, int]]:
+    """Of each lane the range of slice ids that touch the window, where there are any."""
     lanes, slices = trace.lanes, trace.slices
-    parts = []
     for first, count in zip(lanes.first.tolist(), lanes.count.tolist(), strict=True):
         start_ns = slices.start_ns[first : first + count]
         begin = first + int(np.searchsorted(start_ns, low))
@@ -139,10 +163,7 @@ def slices_within(trace: Trace, low: int, high: int) -> U32:
         if begin > first and int(slices.start_ns[before]) + int(slices.dur_ns[before]) > low:
             begin = before
         if end > begin:
-            parts.append(np.arange(begin, end, dtype=np.uint32))
-    ids = np.concatenate(parts) if parts else np.empty(0, np.uint32)
-    kept: U32 = ids[slices.kind[ids] != SliceKind.PROFILER]
-    return kept
+            yield begin, end
 
 
 def _device(work: DeviceWork, source: int, rank: int | None, low: int, high: int) -> WindowDevice:

@@ -34,6 +34,7 @@ class Answers:
         profile = self._profile
         plain: dict[str, Document] = {
             "about": self._about,
+            "sentence": self._sentence,
             "summary": lambda: profile.summary().to_json(),
             "breakdown": lambda: profile.breakdown().to_json(),
             "steps": lambda: profile.steps().to_json(),
@@ -43,22 +44,24 @@ class Answers:
         }
         return plain[question]()
 
-    def _about(self) -> dict[str, object]:
-        """The sentence and the marks that every view of this profile needs."""
+    def _sentence(self) -> dict[str, object]:
+        """Where the time goes."""
         profile = self._profile
-        incomplete = incomplete_reason(profile)
-        simulated_by = profile.simulated_by
         sentence = where_time_goes(
             profile.breakdown(),
-            incomplete=incomplete is not None,
-            simulated=simulated_by is not None,
+            incomplete=incomplete_reason(profile) is not None,
+            simulated=profile.simulated_by is not None,
         )
+        return {"schema": 1, "sentence": sentence}
+
+    def _about(self) -> dict[str, object]:
+        """What stands above every view: the files, and the marks that their figures need."""
+        profile = self._profile
         return {
             "schema": 1,
             "version": __version__,
             "paths": [trace.source.path for trace in profile.traces],
             "num_events": profile.num_events,
-            "sentence": sentence,
-            "incomplete": incomplete,
-            "simulated_by": simulated_by,
+            "incomplete": incomplete_reason(profile),
+            "simulated_by": profile.simulated_by,
         }

@@ -37,7 +37,7 @@ _GROUPINGS = {
 def make_app(profile: OpenedProfile, access: Access, page: Path) -> Starlette:
     """The application that shows one profile; ``page`` is the folder of the built page."""
     handlers = _Handlers(profile)
-    questions = ("about", "summary", "breakdown", "steps", "health", "ops", "kernels")
+    questions = ("about", "sentence", "summary", "breakdown", "steps", "health", "ops", "kernels")
     routes = [Route(f"/api/{name}", handlers.answer(name)) for name in questions]
     routes += [
         Route("/api/tracks", handlers.tracks),
@@ -72,7 +72,9 @@ class _Handlers:
             by = request.query_params.get("by", "")
             if by and by not in allowed:
                 raise UsageError(f"{question} cannot be grouped by {by}")
-            return json_text(self._answers.text(question, by))
+            answer = json_text(self._answers.text(question, by))
+            self._release_pages()
+            return answer
 
         return handle
 
@@ -90,7 +92,9 @@ class _Handlers:
 
     def search(self, request: Request) -> Response:
         """Slices by name."""
-        return json_response(self._searcher.search(request.query_params.get("q", "")).to_json())
+        found = self._searcher.search(request.query_params.get("q", ""))
+        self._release_pages()
+        return json_response(found.to_json())
 
     def slice(self, request: Request) -> Response:
         """All about one slice."""
@@ -102,7 +106,14 @@ class _Handlers:
         start_ns, end_ns = _ints(request, "start", "end")
         if end_ns <= start_ns:
             raise UsageError("a range ends after it starts")
-        return json_response(self._profile.window(start_ns, end_ns).to_json(WINDOW_ROWS))
+        found = self._profile.window(start_ns, end_ns)
+        self._release_pages()
+        return json_response(found.to_json(WINDOW_ROWS))
+
+    def _release_pages(self) -> None:
+        """Keep the server small after it read many slices."""
+        for trace in self._profile.traces:
+            trace.release_pages()
 
 
 def _ints(request: Request, *names: str) -> list[int]:

@@ -155,6 +155,9 @@ def _merge(rows: ZoomRows, shift: int) -> ZoomRows:
 def _longest_of(rows: ZoomRows, first: npt.NDArray[np.intp]) -> U32:
     # The row with the largest mean slice length is a good stand-in; a row of one slice is exact.
     length = rows.busy_ns // rows.count
-    group = np.repeat(np.arange(first.size), np.diff(np.append(first, len(rows))))
-    order = np.lexsort((-length, group))
-    return rows.longest[order[first]]
+    size = np.diff(np.append(first, len(rows)))
+    greatest = np.repeat(np.maximum.reduceat(length, first), size)
+    at = np.flatnonzero(length == greatest)
+    group = np.repeat(np.arange(first.size), size)[at]
+    is_first = np.append(True, group[1:] != group[:-1])
+    return rows.longest[at[is_first]]
