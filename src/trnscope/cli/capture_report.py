@@ -82,10 +82,10 @@ def next_lines(traces: tuple[Path, ...], *, with_stack: bool | None) -> Iterator
     for trace in traces:
         yield Text(f"Trace: {trace}", style="dim", no_wrap=True)
     yield note("Next: what causes this, what each cause costs, and what to change:")
-    yield _command(f"explain {_argument(traces)}")
+    yield command_line(f"explain {_argument(traces)}")
     if with_stack:
         yield note("Which lines of Python the ops come from:")
-        yield _command(f"ops --by stack {_argument(traces)}")
+        yield command_line(f"ops --by stack {_argument(traces)}")
     elif with_stack is not None:
         yield note("To see lines of Python as well, run again with --stack.")
 
@@ -97,7 +97,7 @@ def _with_stack(records: tuple[CaptureRecord, ...]) -> bool | None:
     return any(record.with_stack for record in records)
 
 
-def _command(arguments: str) -> Text:
+def command_line(arguments: str) -> Text:
     """A command line to copy: never broken."""
     return Text(f"  {program()} {arguments}", no_wrap=True)
 

@@ -31,13 +31,15 @@ def demo(
     Example:
       trnscope demo
     """
-    from trnscope.cli.capture_report import program, report
+    from trnscope.cli.capture_report import command_line, report
+    from trnscope.cli.output import print_lines
     from trnscope.demo import run_demo
+    from trnscope.report.view import note
 
     if not as_json:
         typer.echo("Profiling a small training run on the CPU ...")
     code = report(run_demo(out), as_json=as_json)
     if not as_json:
-        typer.echo("The script can also prepare its data once, beforehand. See what that saves:")
-        typer.echo(f"  {program()} {REMEDY}")
+        remark = "The script can also prepare its data once, beforehand. See what that saves:"
+        print_lines([note(remark), command_line(REMEDY)])
     return code
