@@ -99,6 +99,15 @@ def test_the_framework_s_own_dispatch_is_the_launch(tmp_path: Path) -> None:
     assert trace.slices.start_ns[trace.launches.launch_slice].tolist() == [1002]
 
 
+def test_the_call_nearest_to_the_core_is_the_launch(tmp_path: Path) -> None:
+    ids = {"flow_id": [str(SEQUENCE), "1"], "model_id": 10, "nc_idx": 0}
+    inner = [event("kmgr_exec_core", "neuron_rt", 1030, 3, thread_id=9, **ids)]
+    inner.append(event("kbl_exec_pre", "neuron_rt", 1031, 1, thread_id=9, **ids))
+    trace = read(table(tmp_path / "p", [*chain(1000, SEQUENCE, 1, 10), *inner]), tmp_path)
+    assert trace.slices.start_ns[trace.launches.launch_slice].tolist() == [1030]
+    assert trace.slices.start_ns[trace.launches.op_slice].tolist() == [1000]
+
+
 def test_ids_keep_all_their_digits(tmp_path: Path) -> None:
     events = [*chain(1000, BIG, 1, 10), *chain(2000, BIG + 1, 2, 10)]
     trace = read(table(tmp_path / "p", events), tmp_path)

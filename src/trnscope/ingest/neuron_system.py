@@ -151,10 +151,9 @@ class SystemPlacer:
 
     def _identify(self, at: int, event: SystemEvent) -> None:
         """The id by which device work finds an op of the framework."""
-        number = event.external_id
-        if number is None and event.flow_ids:
-            number = event.flow_ids[0]
-        if number is not None:
+        # 0 stands for none, as torch writes it.
+        number = event.external_id or next(iter(event.flow_ids), 0)
+        if number:
             self._attribute("external_id", at, self._own_id(event.process, number))
 
     def _describe_copy(self, at: int, event: SystemEvent) -> None:
@@ -274,7 +273,7 @@ class SystemPlacer:
     @staticmethod
     def _external_id(execution: Execution, events: Sequence[SystemEvent]) -> int | None:
         for at in execution.framework:
-            if events[at].external_id is not None:
+            if events[at].external_id:
                 return events[at].external_id
         return execution.sequence
 

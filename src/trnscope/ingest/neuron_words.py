@@ -43,15 +43,19 @@ _COPIES_WITHIN = frozenset({"dmem_buf_copy", "nrt_tensor_copy"})
 _HARDWARE = EXECUTIONS | _COLLECTIVES | _BARRIERS | _POINTS | {"nc_model_switch"}
 
 LAUNCHES = (
+    "kbl_exec_core",
+    "kmgr_exec_core",
     "nrt_model_submit",
     "nrta_execute_schedule",
     "nrt_execute",
     "runtime_execute",
-    "kmgr_exec_core",
     "kbl_exec_pre",
-    "kbl_exec_core",
 )
-"""Calls that enqueue an execution: the first of these in its chain is its launch."""
+"""Calls that enqueue an execution: the first of these in its chain is its launch.
+
+The call nearest to the core comes first: those around it last long, so that work would pass for
+launched while the host still prepares it.
+"""
 
 
 def origin_of(source: str | None, name: str, group: str, event_type: int | None) -> Origin:

@@ -18,7 +18,7 @@ from trnscope.store.lock import FileIdentity, StoreLock
 from trnscope.store.reader import Trace
 from trnscope.store.schema import META_FILE, SCHEMA_VERSION, StoreMeta, load_sound_meta
 
-READER_VERSION = 8
+READER_VERSION = 9
 """Raise it whenever the importers make something else of the same file."""
 
 _WHOLE_LIMIT = 32 << 20
