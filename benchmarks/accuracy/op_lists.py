@@ -5,7 +5,7 @@ are declared: ``q : B, S, D bfloat16``. A result may be marked ``@t`` (its last 
 swapped in memory), ``@h`` (the two before the last are) or ``@e`` (expanded: the last dimension has
 stride 0). Several results: ``a, b = topk(x) : 4, 2 float32 ; 4, 2 int64``. Arguments that are no
 tensors follow the call in braces: ``{is_causal=1}``. An input whose name starts with ``$`` is the
-same value in every section and repetition.
+same value in every section and repetition; one with ``%`` is a constant of a compiled graph.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def graph(name: str, sections: tuple[Section, ...]) -> GraphSpec:
                     values[key] = shared[key]
                 else:
                     values[key] = counter
-                    inputs.append(counter)
+                    inputs += [] if key.startswith("%") else [counter]
                     counter += 1
             for line, op in zip(section.ops.lines, op_signatures, strict=True):
                 outputs = tuple(range(counter, counter + len(line.outputs)))

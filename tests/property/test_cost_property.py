@@ -57,6 +57,7 @@ def test_an_engine_does_one_thing_at_a_time(
         by_engine[execution.engine].append(execution)
     by_engine.pop("dma", None)
     for executions in by_engine.values():
+        executions.sort(key=lambda execution: execution.start_ns)
         for first, second in pairwise(executions):
             step = first.step
             assert isinstance(step, Instruction)

@@ -110,6 +110,8 @@ class NeuronCore:
     hbm_bytes_per_chip: int
     hbm_bytes_per_ns: float
     """Bandwidth of the chip."""
+    hbm_sustained: float
+    """Share of it that long transfers reach."""
     sbuf_bytes_per_partition: int
     """What a program may use."""
     psum_banks: int
@@ -132,7 +134,7 @@ class NeuronCore:
     @property
     def dma_bytes_per_ns(self) -> float:
         """What one core moves at most: its engines, or its share of the chip's HBM."""
-        share = self.hbm_bytes_per_ns / self.cores_per_chip
+        share = self.hbm_bytes_per_ns * self.hbm_sustained / self.cores_per_chip
         return min(self.dma.engines * self.dma.engine_bytes_per_ns, share)
 
 
@@ -210,6 +212,7 @@ def load_core(name: str) -> NeuronCore:
         cores_per_chip=numbers.whole("chip", "cores"),
         hbm_bytes_per_chip=numbers.whole("memory", "hbm_bytes"),
         hbm_bytes_per_ns=numbers.get("memory", "hbm_bandwidth") / 1e9,
+        hbm_sustained=numbers.get("memory", "hbm_sustained"),
         sbuf_bytes_per_partition=numbers.whole("memory", "sbuf_usable_bytes_per_partition"),
         psum_banks=numbers.whole("memory", "psum_banks"),
         psum_bank_bytes=numbers.whole("memory", "psum_bank_bytes"),

@@ -56,7 +56,8 @@ class GraphSpec:
     name: str
     nodes: tuple[GraphNode, ...]
     inputs: tuple[int, ...] = ()
-    """Values that come from HBM: parameters and activations."""
+    """Values that come from HBM: parameters and activations. A value that is neither an input nor
+    made by a node is a constant of the graph."""
     outputs: tuple[int, ...] = ()
     """Values that must be in HBM when the graph ends."""
 

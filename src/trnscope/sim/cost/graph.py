@@ -22,12 +22,14 @@ from trnscope.sim.cost.lowering.work import (
     Stage,
     numel,
 )
-from trnscope.sim.cost.program import Loop, Program, item_bytes
+from trnscope.sim.cost.program import DmaTransfer, Loop, Program, item_bytes
 from trnscope.sim.cost.tiling import PARTITIONS, TileBuilder
 from trnscope.sim.signature import GraphNode, GraphSpec
 
 RESIDENT_SHARE = 0.5
 """Share of SBUF for values that wait for a later group."""
+LAYOUT_BYTES = 4 << 20
+"""Bytes of one transfer of the pass that lays out inputs."""
 MAX_FUSED_PASSES = 24
 """Passes of one group: longer chains are cut, as their tiles would not fit."""
 
@@ -47,7 +49,8 @@ class _Group:
 def lower_graph(graph: GraphSpec, core: NeuronCore, shards: int) -> Program:
     """The program of one physical core."""
     groups, notes, aliases = _groups(graph)
-    emitter = _Emitter(core, shards, groups, {aliases.get(v, v) for v in graph.outputs})
+    outputs = {aliases.get(v, v) for v in graph.outputs}
+    emitter = _Emitter(core, shards, groups, outputs, set(graph.inputs))
     number = 0
     while number < len(groups):
         end = batched_run(groups, number, shards)
@@ -56,7 +59,7 @@ def lower_graph(graph: GraphSpec, core: NeuronCore, shards: int) -> Program:
         else:
             emitter.emit(number, groups[number])
         number = end
-    return emitter.builder.program(graph.name, notes)
+    return emitter.program(graph.name, notes)
 
 
 # Grouping
@@ -236,10 +239,19 @@ class _Emitter:
     """Decides what stays on the chip and appends the groups' tiles and steps."""
 
     def __init__(
-        self, core: NeuronCore, shards: int, groups: Sequence[_Group], outputs: set[int]
+        self,
+        core: NeuronCore,
+        shards: int,
+        groups: Sequence[_Group],
+        outputs: set[int],
+        inputs: set[int],
     ) -> None:
         self.builder = TileBuilder(core, shards)
+        self.layout = self.builder.tile("layout", 1, buffers=1)
+        self.builder.layout = self.layout
+        self.laid_out: dict[int, int] = {}
         self.outputs = outputs
+        self.inputs = inputs
         self.room = int(core.sbuf_bytes_per_partition * RESIDENT_SHARE)
         self.resident: dict[int, tuple[str, int]] = {}
         self.last_use: dict[int, int] = {}
@@ -274,7 +286,7 @@ class _Emitter:
         last = number + len(groups) - 1
         made = {v for g in groups for v in g.makes if self.last_use.get(v, -1) <= last}
         inner = TileBuilder(outer.core, 1)
-        inner.tiles = outer.tiles
+        inner.tiles, inner.layout = outer.tiles, outer.layout
         tiles = {
             value: inner.tile("item", self._item_bytes(groups, value, batch)) for value in made
         }
@@ -322,6 +334,9 @@ class _Emitter:
         near: frozenset[int] | set[int] = frozenset(),
     ) -> Stage:
         """The stage with only those loads and stores that go to HBM; ``near`` is on the chip."""
+        if isinstance(group.stage, MatmulStage):
+            epilogue = merged(group.stage.epilogue)
+            group.stage = self._laid_out(replace(group.stage, epilogue=epilogue), group)
         loads = {
             v: a
             for v, a in group.reads.items()
@@ -337,7 +352,6 @@ class _Emitter:
         if isinstance(stage, RowStage):
             stage = replace(stage, passes=merged(stage.passes))
         if isinstance(stage, MatmulStage):
-            stage = self._laid_out(replace(stage, epilogue=merged(stage.epilogue)), group)
             return self._bound_matmul(stage, loads, stores)
         return replace(stage, loads=tuple(loads.values()), stores=tuple(stores))
 
@@ -356,15 +370,43 @@ class _Emitter:
         )
 
     def _laid_out(self, stage: MatmulStage, group: _Group) -> MatmulStage:
-        """What the graph makes itself is made the way round in which a product reads it.
+        """Operands the way round in which a product reads them.
 
-        Items of a batch are the exception: attention reduces its scores along the other axis.
+        What the graph makes itself is made that way. A right operand (a weight) that comes in the
+        other way round is laid out anew before the graph starts; a left one, and the items of a
+        batch, are turned on the chip.
         """
         if stage.batch > 1:
             return stage
         made = {access for value, access in group.reads.items() if value in self.made}
+        turned = stage.rhs_transpose and stage.rhs not in made
         return replace(
             stage,
+            rhs=self._input(stage.rhs, turned, group),
             lhs_transpose=stage.lhs_transpose and stage.lhs not in made,
-            rhs_transpose=stage.rhs_transpose and stage.rhs not in made,
+            rhs_transpose=False,
         )
+
+    def _input(self, access: Access | None, turned: bool, group: _Group) -> Access | None:
+        """An operand, marked where it is in the compiler's layout: constants are from the start."""
+        value = next((v for v, a in group.reads.items() if a == access), None)
+        constant = value is not None and value not in self.inputs and value not in self.made
+        if access is None or value is None or not (turned or constant):
+            return access
+        if not constant:
+            self.laid_out[value] = access.num_bytes
+        marked = replace(access, laid_out=True)
+        group.reads[value] = marked
+        return marked
+
+    def program(self, name: str, notes: tuple[str, ...]) -> Program:
+        """What was appended, after the pass that lays out inputs."""
+        size = sum(self.laid_out.values())
+        if size:
+            share = -(-size // self.builder.shards)
+            count = -(-share // LAYOUT_BYTES)
+            move = DmaTransfer(
+                "layout", "move", -(-share // count), 4096, "layout", writes=(self.layout,)
+            )
+            self.builder.steps.insert(0, Loop((move,), count))
+        return self.builder.program(name, notes)

@@ -148,8 +148,11 @@ class _Product:
         run = self.stage.k * self.width if turn else columns * self.width
         buffers = 1 if self.num_blocks * self.batch == 1 and name == "held" else 2
         tile = self.builder.tile(name, _parts(size, PARTITIONS * self.chunks), buffers)
+        if access.laid_out:
+            run = _parts(size, PARTITIONS)
         length = max(1, min(access.run_bytes, run, MAX_RUN))
-        load = DmaTransfer(name, "load", size, length, writes=(tile,))
+        after = (self.builder.layout,) if access.laid_out and self.builder.layout else ()
+        load = DmaTransfer(name, "load", size, length, reads=after, writes=(tile,))
         if not turn:
             return _Operand((load,), (), (tile,))
         turns, turned = self._turn(tile, size)

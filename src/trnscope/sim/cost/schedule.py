@@ -1,10 +1,10 @@
 """When each instruction and transfer of a program runs.
 
-Every engine takes its instructions in program order; DMA transfers share the core's engines and
-fill idle gaps. An instruction starts when its engine is free, what it reads is written, and the
-buffer it writes is no longer read. Loops are followed until they repeat themselves and then
-advanced in one step: in the steady state every clock of the machine moves by a fixed amount an
-iteration.
+An instruction starts when what it reads is written, the buffer it writes is no longer read, and its
+engine has an idle time that is long enough: one that is ready goes ahead of others that still wait,
+as the vendor's compiler orders them by its estimates. Transfers share the core's DMA engines. Loops
+are followed until they repeat themselves and then advanced in one step: in the steady state every
+clock of the machine moves by a fixed amount an iteration.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class _LoopNode:
 
 
 class _Server:
-    """A shared resource that fills idle gaps: the DMA engines, or what issues transfers."""
+    """What does one thing at a time and fills idle gaps: an engine, or all DMA engines together."""
 
     __slots__ = ("free", "gaps")
 
@@ -118,6 +118,23 @@ class _Server:
             end = self.free = first + needed
         del self.gaps[:-MAX_GAPS]
         return start, end
+
+    def claim_whole(self, ready: float, needed: float) -> float:
+        """The same for work that cannot be interrupted: its start."""
+        for number, (begin, finish) in enumerate(self.gaps):
+            start = max(begin, ready)
+            if finish - start >= needed:
+                left = [(begin, start)] if start > begin else []
+                right = [(start + needed, finish)] if finish > start + needed else []
+                self.gaps[number : number + 1] = left + right
+                del self.gaps[:-MAX_GAPS]
+                return start
+        start = max(self.free, ready)
+        if start > self.free:
+            self.gaps.append((self.free, start))
+            del self.gaps[:-MAX_GAPS]
+        self.free = start + needed
+        return start
 
     def clocks(self) -> list[float]:
         """Every clock, for the search for a steady state."""
@@ -200,7 +217,9 @@ class _Machine:
         self.program = program
         self.throttle = throttle
         self.room = max_executions
-        self.free = [0.0] * len(ENGINES)
+        self.engines = [_Server() for _ in ENGINES]
+        if core.shares_port:
+            self.engines[3] = self.engines[1]
         self.busy = [0.0] * len(ENGINES)
         self.active_until = [0.0] * len(ENGINES)
         self.end = 0.0
@@ -248,21 +267,18 @@ class _Machine:
 
     def _instruction(self, leaf: _Leaf) -> None:
         engine = leaf.engine
-        start = self.free[engine]
-        if self.core.shares_port and engine in (1, 3):
-            start = max(start, self.free[1], self.free[3])
-        start = self._after_tiles(leaf, start, 0.0)
+        ready = self._after_tiles(leaf, 0.0, 0.0)
         busy, result = leaf.busy_ns, leaf.result_ns
         if self.throttle and engine == 0:
-            busy, result = self._throttled(start, busy, result)
-        self.free[engine] = start + busy
+            busy, result = self._throttled(max(ready, self.engines[0].free), busy, result)
+        start = self.engines[engine].claim_whole(ready, busy)
         self._count(engine, start, result)
         self._write(leaf, start + result, engine)
         self._note(leaf, start, result)
 
     def _throttled(self, start: float, busy: float, result: float) -> tuple[float, float]:
         """Half the rate for the part of a burst that follows a quiet window."""
-        idle = start - self.free[0]
+        idle = start - self.engines[0].free
         keep = max(0.0, 1 - idle / THROTTLE_WINDOW_NS)
         self.pe_load *= keep
         slow = 0.0
@@ -339,8 +355,9 @@ class _Machine:
 
     def _clocks(self, loop: _LoopNode) -> list[float]:
         """Every clock in an order that does not depend on which buffer is current."""
-        clocks = [*self.free, *self.busy, *self.active_until, self.end, self.issuing]
-        clocks += self.data.clocks() + self.issue.clocks()
+        clocks = [*self.busy, *self.active_until, self.end, self.issuing]
+        for server in (*self.engines, self.data, self.issue):
+            clocks += server.clocks()
         for number in loop.tiles:
             tile = self.tiles[number]
             turn = tile.current + 1
@@ -351,12 +368,12 @@ class _Machine:
     def _advance(self, loop: _LoopNode, now: list[float], before: list[float], times: int) -> None:
         """Move every clock on by ``times`` periods."""
         moved = iter([a + (a - b) * times for a, b in zip(now, before, strict=True)])
-        for clocks in (self.free, self.busy, self.active_until):
+        for clocks in (self.busy, self.active_until):
             clocks[:] = [next(moved) for _ in clocks]
         self.end = next(moved)
         self.issuing = next(moved)
-        self.data.set_clocks(moved)
-        self.issue.set_clocks(moved)
+        for server in (*self.engines, self.data, self.issue):
+            server.set_clocks(moved)
         for number in loop.tiles:
             tile = self.tiles[number]
             turn = tile.current + 1

@@ -67,6 +67,8 @@ class TileBuilder:
         self.tiles: list[Tile] = []
         self.steps: list[Step] = []
         self.sbuf = core.sbuf_bytes_per_partition
+        self.layout: str | None = None
+        """The tile that stands for inputs laid out anew."""
         self.resident_in: tuple[str, ...] = ()
         """Tiles that the next stage's first instruction reads."""
         self.resident_out: tuple[str, ...] = ()

@@ -30,6 +30,8 @@ class Access:
     """Small and used by every tile: read once (a weight of a norm, a scalar)."""
     indirect: bool = False
     """Addresses come from a tensor: descriptors are made while it runs."""
+    laid_out: bool = False
+    """It is read after the pass that lays out a graph's inputs."""
 
 
 @dataclass(frozen=True)
