@@ -19,6 +19,7 @@ expect = sync_api.expect
 
 pytestmark = pytest.mark.slow
 
+REPO = Path(__file__).resolve().parents[2]
 CUDA = "traces/HTA/tests/data/nccl_parser_config/nccl_data.json.gz"
 HOSTILE = '<img src=x onerror="document.title=1">\u202e"\'</script>'
 
@@ -384,6 +385,41 @@ def test_everything_can_be_reached_and_named_without_a_mouse(page, cuda_url):
     expect(page.get_by_role("dialog")).to_contain_text("zoom in, zoom out")
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_no_serious_fault(browser, cuda_url, theme):
+    script = REPO / "explorer" / "node_modules" / "axe-core" / "axe.min.js"
+    if not script.is_file():
+        pytest.skip("needs axe-core, which make install brings where Node.js is")
+    context = browser.new_context(
+        viewport={"width": 1280, "height": 800},
+        bypass_csp=True,
+        color_scheme=theme,
+        reduced_motion="reduce",
+    )
+    page = context.new_page()
+    page.goto(cuda_url)
+    expect(page.locator(".top-ops button").first).to_be_visible()
+    page.add_script_tag(path=script)
+    for view in "1234":
+        page.locator("main").focus()
+        page.keyboard.press(view)
+        page.wait_for_timeout(300)
+        if view == "2":
+            search(page, "aten::addmm")
+            page.keyboard.press("Enter")
+            expect(page.locator(".details dl")).to_be_visible()
+            page.locator("main").focus()
+            page.keyboard.press("r")
+            expect(page.locator(".panel.range tbody tr").first).to_be_visible()
+        faults = page.evaluate("() => axe.run().then((found) => found.violations)")
+        assert [
+            (fault["id"], fault["nodes"][0]["html"], fault["nodes"][0]["failureSummary"])
+            for fault in faults
+            if fault["impact"] in ("serious", "critical")
+        ] == []
+    context.close()
 
 
 @pytest.mark.parametrize("width", [1024, 1920])

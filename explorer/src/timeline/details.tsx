@@ -56,7 +56,7 @@ function Details({ found }: { found: SliceDetails }): JSX.Element {
         </button>
       </header>
       <div class="columns">
-        <dl>
+        <dl tabIndex={0}>
           <Item name="Duration">{formatNs(slice.duration_ns)}</Item>
           <Item name="Own time">{formatNs(found.self_ns)}</Item>
           <Item name="Start">{formatNs(slice.at_ns)}</Item>

@@ -78,7 +78,7 @@ function Report({ report }: { report: RangeReport }): JSX.Element {
           </li>
         ))}
       </ul>
-      <div class="scroll">
+      <div class="scroll" tabIndex={0} role="region" aria-label="What ran in the range">
         <table>
           <caption class="hidden">What ran in the range</caption>
           <thead>
