@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.unit.made_trace import MadeTrace
+from trnscope.capture.record import CaptureRecord, record_path
 from trnscope.model.health import Health, HealthWarning
 from trnscope.model.kinds import SliceKind
 from trnscope.opened import OpenedProfile
@@ -123,6 +124,18 @@ def sampling(us: int) -> Case:
         made.op("aten::mm", 2000)
 
     return steps(write)
+
+
+def recorded_with(threads: int) -> Case:
+    """Beside the trace lies a record of a run on two processors."""
+
+    def make(folder: Path) -> OpenedProfile:
+        profile = host(("aten::mm", 1000))(folder)
+        record = CaptureRecord(pid=1, num_cpus=2, num_threads=threads)
+        record.write(record_path(Path(profile.traces[0].source.path)))
+        return profile
+
+    return make
 
 
 def tiny(number: int) -> Case:
@@ -290,6 +303,7 @@ CASES: dict[str, RuleCases] = {
     "HO02": RuleCases(launching(4), launching(40), CPU_ONLY),
     "HO03": RuleCases(python_gap(900), python_gap(450), nothing),
     "HO04": RuleCases(collecting(900), collecting(90), python_gap(900)),
+    "HO05": RuleCases(recorded_with(16), recorded_with(2), CPU_ONLY),
     "OP01": RuleCases(tiny(400), tiny(250), nothing),
     "OP02": RuleCases(
         optimizing("aten::mul_", 120), optimizing("aten::_foreach_mul_", 120), nothing

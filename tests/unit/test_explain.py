@@ -10,6 +10,7 @@ import pytest
 
 from tests.unit.made_trace import MadeTrace
 from tests.unit.rule_cases import CASES, MULTI, SINGLE, host
+from trnscope.advisor import window
 from trnscope.advisor.explain import explain
 from trnscope.advisor.finding import Confidence, Finding, SourceLine
 from trnscope.advisor.source import is_named_code, short_frame
@@ -91,6 +92,17 @@ def test_one_step_can_be_asked_about(tmp_path: Path) -> None:
     assert (finding.code, finding.likely_ns) == ("IN01", 900_000)
     with pytest.raises(UsageError, match="no step 7 in the trace; trnscope steps lists them"):
         explain(profile, step=7)
+
+
+def test_long_recordings_are_judged_by_their_first_steps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(window, "MOST_WORK", 7)
+    made = MadeTrace(tmp_path)
+    made.steps(5, lambda: [made.launch(2, host_us=50) for _ in range(3)])  # type: ignore[arg-type,return-value,func-returns-value]
+    judged = window.typical_steps(made.open().traces[0])
+    assert judged is not None
+    assert (judged.num_steps, judged.left_out) == (2, ())
 
 
 def test_of_ranks_the_worst_is_told(tmp_path: Path) -> None:

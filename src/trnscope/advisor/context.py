@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, wraps
 from pathlib import Path
+from typing import TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -21,6 +24,7 @@ from trnscope.analysis.names import slices_named
 from trnscope.analysis.step_finder import Step, find_steps
 from trnscope.analysis.threads import is_host_thread, main_thread
 from trnscope.capture.record import CaptureRecord, record_path
+from trnscope.errors import TraceFormatError
 from trnscope.model.intervals import I64, Intervals
 from trnscope.model.kinds import DEVICE_WORK, SliceKind
 from trnscope.store.reader import Trace
@@ -229,7 +233,10 @@ class StepContext:
     def capture(self) -> CaptureRecord | None:
         """What ``trnscope run`` wrote beside the trace; absent where it did not record it."""
         path = record_path(Path(self.trace.source.path))
-        return CaptureRecord.read(path) if path.is_file() else None
+        try:
+            return CaptureRecord.read(path) if path.is_file() else None
+        except TraceFormatError:
+            return None
 
     @cached_property
     def host_window(self) -> tuple[int, int]:
@@ -268,6 +275,22 @@ class StepContext:
 
 LOADER = re.compile(r"enumerate\(DataLoader\)#")
 """The range that torch puts around each request for a batch."""
+_Result = TypeVar("_Result")
+
+
+def once_per_context(
+    function: Callable[[StepContext], _Result],
+) -> Callable[[StepContext], _Result]:
+    """Call a function of a context once for each: several rules ask for the same."""
+    results: WeakKeyDictionary[StepContext, _Result] = WeakKeyDictionary()
+
+    @wraps(function)
+    def remembered(context: StepContext) -> _Result:
+        if context not in results:
+            results[context] = function(context)
+        return results[context]
+
+    return remembered
 
 
 def _holds(time: Intervals, at: I64) -> Bool:

@@ -27,4 +27,6 @@ def _is_met(need: Need, context: StepContext) -> bool:
         return trace.attribute("input_dims") is not None
     if need is Need.STACKS:
         return has_stacks(trace)
+    if need is Need.CAPTURE_RECORD:
+        return context.capture is not None
     return context.window.has_steps

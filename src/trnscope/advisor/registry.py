@@ -25,6 +25,7 @@ from trnscope.advisor.rules.slow_sample_code import SlowSampleCodeRule
 from trnscope.advisor.rules.small_collectives import SmallCollectivesRule
 from trnscope.advisor.rules.small_matmuls import SmallMatmulsRule
 from trnscope.advisor.rules.sync_in_step import SyncInStepRule
+from trnscope.advisor.rules.thread_oversubscription import ThreadOversubscriptionRule
 from trnscope.advisor.rules.unfused_attention import UnfusedAttentionRule
 from trnscope.advisor.rules.unfused_norm import UnfusedNormRule
 from trnscope.advisor.rules.unfused_optimizer import UnfusedOptimizerRule
@@ -41,6 +42,7 @@ RULES: tuple[Rule, ...] = (
     LaunchBoundRule(),
     PythonOverheadRule(),
     GcInStepRule(),
+    ThreadOversubscriptionRule(),
     ManyTinyOpsRule(),
     UnfusedOptimizerRule(),
     UnfusedNormRule(),

@@ -37,6 +37,7 @@ class Need(Enum):
     COLLECTIVES = "no communication on a device was recorded"
     SHAPES = "input shapes were not recorded; record with trnscope run --shapes"
     STACKS = "Python stacks were not recorded; record with trnscope run --stack"
+    CAPTURE_RECORD = "no .capture.json of trnscope run lies beside the trace"
     STEPS = "no steps were found; call prof.step() once a step, or record with trnscope run"
 
 

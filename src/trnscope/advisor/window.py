@@ -15,6 +15,9 @@ from trnscope.store.reader import Trace
 STANDS_OUT = 3.0
 """A step longer than this many medians is left out: compiling and first allocations take that
 long, an ordinary step does not (gpu-idle flags a first step beyond 3x, expert_rules.md 109)."""
+MOST_WORK = 100_000
+"""Pieces of device work that are replayed: a run of the graph takes some 3 µs for each, and a
+diagnosis some thirty runs. More steps would not change a mean by much."""
 LEAST_TO_JUDGE = 3
 """Fewer steps have no median worth the name."""
 
@@ -49,8 +52,9 @@ def typical_steps(trace: Trace) -> StepWindow | None:
     if not windows.steps:
         return None
     has_steps = bool(find_steps(trace).steps)
-    kept = _longest_run(windows.steps)
-    left_out = tuple(step for step in windows.steps if step not in kept)
+    run = _longest_run(windows.steps)
+    left_out = tuple(step for step in windows.steps if step not in run)
+    kept = _first_ones(trace, run)
     return StepWindow(kept[0].start_ns, kept[-1].end_ns, kept, has_steps, left_out)
 
 
@@ -77,6 +81,14 @@ def host_bounds(trace: Trace, window: StepWindow) -> tuple[int, int]:
 def _number_of(name: str) -> int | None:
     digits = name[len(name.rstrip("0123456789")) :]
     return int(digits) if digits else None
+
+
+def _first_ones(trace: Trace, steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    """As many of the steps, from the first, as hold no more device work than is replayed."""
+    start = np.sort(trace.slices.start_ns[trace.launches.device_slice])
+    ends = np.array([step.end_ns for step in steps], np.int64)
+    held = np.searchsorted(start, ends) - np.searchsorted(start, steps[0].start_ns)
+    return steps[: max(1, int(np.count_nonzero(held <= MOST_WORK)))]
 
 
 def _longest_run(steps: tuple[Step, ...]) -> tuple[Step, ...]:

@@ -107,6 +107,10 @@ class CaptureRecord:
     with_stack: bool = False
     shapes: bool = False
     memory: bool = False
+    num_cpus: int | None = None
+    """Processors that the process may run on."""
+    num_threads: int | None = None
+    """Threads that one op of torch may use on the CPU."""
     torch_version: str | None = None
     python_version: str | None = None
     command: tuple[str, ...] = ()

@@ -471,6 +471,8 @@ class Session:
             with_stack=self._capture.with_stack,
             shapes=self._capture.shapes,
             memory=self._capture.memory,
+            num_cpus=_num_cpus(),
+            num_threads=torch.get_num_threads(),
             torch_version=str(torch.__version__),
             python_version=platform.python_version(),
             command=tuple(sys.argv),
@@ -529,3 +531,10 @@ def _starts_processes() -> bool:
     return "torch.distributed.elastic.agent" in sys.modules or bool(
         multiprocessing.active_children()
     )
+
+
+def _num_cpus() -> int | None:
+    """Processors that this process may run on: a container may grant fewer than there are."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trnscope.advisor.context import StepContext
+from trnscope.advisor.context import StepContext, once_per_context
 from trnscope.store.tables import U32
 
 _ATEN = re.compile(r"^aten::")
@@ -52,6 +52,7 @@ class OpSequence:
         return self.stretches[first] == self.stretches[last]
 
 
+@once_per_context
 def forward_ops(context: StepContext) -> OpSequence:
     """The ops of the model and the loss: not of backward, the optimizer or the loader."""
     ids = context.outermost(context.ops(_ATEN))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from trnscope.advisor.context import StepContext
+from trnscope.advisor.context import StepContext, once_per_context
 from trnscope.advisor.finding import Confidence
 from trnscope.advisor.rule import Claim, Need, Rule
 from trnscope.advisor.rules.op_sequence import OpSequence, forward_ops
@@ -91,6 +91,7 @@ class UnfusedNormRule(Rule):
         )
 
 
+@once_per_context
 def norm_ops(context: StepContext) -> U32:
     """The forward ops of norms written out, rising."""
     ops = forward_ops(context)
