@@ -68,20 +68,17 @@ class NeuronTracks:
         self, event: SystemEvent, kind: TrackKind = TrackKind.CPU_THREAD, suffix: str = ""
     ) -> int:
         """The track of the thread that an event names."""
-        process_name = event.instance if self._several_instances else None
-        return self._track(
-            (event.instance,),
-            Track(
-                kind,
-                process=event.process,
-                thread=f"{event.thread} {suffix}".strip(),
-                process_name=process_name,
-            ),
-        )
+        key = (event.instance, event.process, event.thread, kind, suffix)
+        if key not in self._found:
+            process_name = event.instance if self._several_instances else None
+            thread = f"{event.thread} {suffix}".strip()
+            track = Track(kind, event.process, thread, process_name=process_name)
+            self._found[key] = self._writer.add_track(track)
+        return self._found[key]
 
     def stream(self, device: Device, stream: int | None, name: str) -> int:
         """A track of executions, collectives or copies of a device."""
-        return self._on_device(TrackKind.DEVICE_STREAM, device, name, name, stream)
+        return self._on_device(TrackKind.DEVICE_STREAM, device, name, stream)
 
     def engine(self, device: Device, engine: str, physical_core: int | None) -> int:
         """The track of an engine of a physical core."""
@@ -89,28 +86,26 @@ class NeuronTracks:
         number = engine_number(engine)
         stream = None if number is None else core * _NUMBERS_PER_CORE + number
         name = engine if physical_core is None else f"{engine} (core {core})"
-        return self._on_device(TrackKind.DEVICE_ENGINE, device, name, name, stream)
+        return self._on_device(TrackKind.DEVICE_ENGINE, device, name, stream)
 
     def queue(self, device: Device, queue: str, physical_core: int | None) -> int:
         """The track of a DMA queue of a physical core."""
         name = queue if physical_core is None else f"{queue} (core {physical_core})"
-        return self._on_device(TrackKind.DEVICE_QUEUE, device, name, name, None)
+        return self._on_device(TrackKind.DEVICE_QUEUE, device, name, None)
 
     def counter(self, device: Device | None, process: str = "host") -> int:
         """The track of counters of a device, or of the host."""
         owner = process if device is None else device.label
-        return self._track((), Track(TrackKind.COUNTER, owner, "counters", device=device))
-
-    def _on_device(
-        self, kind: TrackKind, device: Device, thread: str, name: str, stream: int | None
-    ) -> int:
-        return self._track(
-            (), Track(kind, device.label, thread, thread_name=name, device=device, stream=stream)
-        )
-
-    def _track(self, scope: tuple[object, ...], track: Track) -> int:
-        key = (*scope, track)
+        key = (owner, TrackKind.COUNTER)
         if key not in self._found:
+            track = Track(TrackKind.COUNTER, owner, "counters", device=device)
+            self._found[key] = self._writer.add_track(track)
+        return self._found[key]
+
+    def _on_device(self, kind: TrackKind, device: Device, name: str, stream: int | None) -> int:
+        key = (device.index, kind, name, stream)
+        if key not in self._found:
+            track = Track(kind, device.label, name, thread_name=name, device=device, stream=stream)
             self._found[key] = self._writer.add_track(track)
         return self._found[key]
 
