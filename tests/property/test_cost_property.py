@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from trnscope.hardware.neuroncore import load_core
 from trnscope.sim.cost import CostModel
+from trnscope.sim.cost.lowering import coverage, registry
 from trnscope.sim.cost.program import DmaTransfer, Instruction, Loop, Program, Tile
 from trnscope.sim.cost.schedule import Execution, Scheduler
-from trnscope.sim.signature import OpSignature, TensorSpec
+from trnscope.sim.signature import GraphNode, GraphSpec, OpSignature, TensorSpec
 
 TILES = ("a", "b", "c")
 tiles = st.lists(st.sampled_from(TILES), max_size=2, unique=True).map(tuple)
@@ -115,6 +116,42 @@ def test_the_same_program_has_the_same_schedule(
     made = program(body, sizes, count)
     core = load_core("trn1")
     assert Scheduler(core).run(made, 500) == Scheduler(core).run(made, 500)
+
+
+shapes = st.lists(st.sampled_from([0, 1, 3, 64, 500]), max_size=4).map(tuple)
+specs = st.builds(
+    TensorSpec, shapes, st.sampled_from(["float32", "bfloat16", "int64", "bool", "complex64"])
+)
+KNOWN = sorted({*registry.BY_NAME, *coverage.ON_CPU, "no_such_op", "_foreach_add", "_foreach_sqrt"})
+any_op = st.builds(
+    OpSignature,
+    st.sampled_from(KNOWN).map("aten::{}".format),
+    st.lists(st.none() | specs, max_size=4).map(tuple),
+    st.lists(specs, max_size=2).map(tuple),
+)
+
+
+@given(any_op)
+@settings(deadline=None, max_examples=400)
+def test_any_operands_have_a_cost(op: OpSignature) -> None:
+    """Empty tensors, missing arguments and shapes that make no sense are costed, never refused."""
+    cost = MODEL.op(op)
+    assert cost.on_cpu or cost.device_ns >= MODEL.runtime.neff_fixed_ns or not cost.host_ns
+    assert cost.host_ns >= 0 and cost.device_ns >= 0
+
+
+@given(st.lists(any_op.filter(lambda op: op.outputs), min_size=1, max_size=8), st.data())
+@settings(deadline=None, max_examples=100)
+def test_any_graph_has_a_cost(ops: list[OpSignature], data: st.DataObject) -> None:
+    nodes: list[GraphNode] = []
+    values = 4
+    for op in ops:
+        read = tuple(data.draw(st.none() | st.integers(0, values - 1)) for _ in op.inputs)
+        made = tuple(range(values, values + len(op.outputs)))
+        values += len(made)
+        nodes.append(GraphNode(op, read, made))
+    graph = GraphSpec("any", tuple(nodes), (0, 1, 2), (values - 1,))
+    assert MODEL.graph(graph).device_ns >= MODEL.runtime.neff_fixed_ns
 
 
 MODEL = CostModel.for_instance("trn2.3xlarge", 2)

@@ -25,6 +25,7 @@ def _parts(total: int, size: int) -> int:
 
 def emit(builder: TileBuilder, stage: AttentionStage) -> None:
     """Appends a loop over the heads of one physical core."""
+    stage = replace(stage, query=max(1, stage.query), key=max(1, stage.key))
     heads = _parts(stage.batch, builder.shards)
     share = builder.shards * heads
     width = item_bytes(stage.dtype)

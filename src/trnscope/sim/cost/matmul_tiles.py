@@ -7,7 +7,7 @@ is multiplied.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from trnscope.sim.cost.balance import balanced
@@ -32,8 +32,9 @@ def _parts(total: int, size: int) -> int:
 
 
 def emit(builder: TileBuilder, stage: MatmulStage) -> None:
-    """Appends the product's loops for one physical core."""
-    _Product(builder, stage).emit()
+    """Appends the product's loops for one physical core; an empty one costs a tile."""
+    batch, m, k, n = (max(1, size) for size in (stage.batch, stage.m, stage.k, stage.n))
+    _Product(builder, replace(stage, batch=batch, m=m, k=k, n=n)).emit()
 
 
 @dataclass(frozen=True)

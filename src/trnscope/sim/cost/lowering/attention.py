@@ -8,10 +8,11 @@ from trnscope.sim.cost.lowering.work import (
     AttentionStage,
     Lowered,
     attribute,
+    operand,
     reads,
     writes,
 )
-from trnscope.sim.signature import OpSignature, TensorSpec
+from trnscope.sim.signature import OpSignature
 
 FORWARD = (
     "scaled_dot_product_attention",
@@ -40,7 +41,8 @@ NAMES = frozenset([*FORWARD, *BACKWARD])
 def lower(op: OpSignature, name: str) -> Lowered:
     """One stage; the backward reads the gradient first."""
     backward = name in BACKWARD
-    query, key, value = _operands(op, 1 if backward else 0)
+    first = 1 if backward else 0
+    query, key, value = (operand(op, first + i, 2) for i in range(3))
     stage = AttentionStage(
         batch=prod(query.shape[:-2]),
         query=query.shape[-2],
@@ -54,10 +56,3 @@ def lower(op: OpSignature, name: str) -> Lowered:
         products=5 if backward else 2,
     )
     return Lowered((stage,))
-
-
-def _operands(op: OpSignature, first: int) -> tuple[TensorSpec, TensorSpec, TensorSpec]:
-    query, key, value = (op.inputs[first + i] for i in range(3))
-    if query is None or key is None or value is None:
-        raise ValueError(f"{op.name}: query, key and value are needed")
-    return query, key, value

@@ -15,7 +15,9 @@ from trnscope.sim.cost.lowering.work import (
     Pass,
     attribute,
     numel,
+    operand,
     read,
+    result,
     turned,
     widest,
     write,
@@ -53,13 +55,6 @@ BACKWARD = ("convolution_backward", "convolution_backward_overrideable")
 NAMES = frozenset([*OPERANDS, *CONVOLUTIONS, *BACKWARD, "linear_backward"])
 
 
-def _spec(op: OpSignature, index: int) -> TensorSpec:
-    spec = op.inputs[index]
-    if spec is None:
-        raise ValueError(f"{op.name}: operand {index} is missing")
-    return spec
-
-
 def _row_major_k(spec: TensorSpec, k_last: bool) -> bool:
     """The contracted dimension is the contiguous one."""
     return k_last != turned(spec)
@@ -67,7 +62,8 @@ def _row_major_k(spec: TensorSpec, k_last: bool) -> bool:
 
 def product(op: OpSignature, lhs: int, rhs: int, bias: int | None, weight: bool) -> Lowered:
     """One product of two inputs; ``weight``: the right one is (n, k)."""
-    left, right = _spec(op, lhs), _spec(op, rhs)
+    left, right = operand(op, lhs, 1), operand(op, rhs, 1)
+    out = result(op)
     a = left.shape if len(left.shape) > 1 else (1, *left.shape)
     b = (
         right.shape
@@ -79,14 +75,14 @@ def product(op: OpSignature, lhs: int, rhs: int, bias: int | None, weight: bool)
     batch = prod(b[:-2]) if len(b) > 2 and not weight else 1
     m = max(1, prod(a[:-1]) // max(1, batch))
     dtype = _matrix_type(left.dtype, right.dtype)
-    epilogue, loads = _bias(op, bias, op.outputs[0])
+    epilogue, loads = _bias(op, bias, out)
     stage = MatmulStage(
         batch,
         m,
         k,
         n,
         dtype,
-        op.outputs[0].dtype,
+        out.dtype,
         read(op, lhs),
         read(op, rhs),
         write(op),
@@ -125,9 +121,9 @@ def lower(op: OpSignature, name: str) -> Lowered:
 
 def linear_backward(op: OpSignature) -> Lowered:
     """Gradients of a linear layer: inputs are (input, grad, weight)."""
-    value, grad, weight = _spec(op, 0), _spec(op, 1), _spec(op, 2)
+    value, grad, weight = operand(op, 0, 1), operand(op, 1, 1), operand(op, 2, 2)
     rows = prod(value.shape[:-1])
-    n, k = weight.shape
+    n, k = weight.shape[-2:]
     dtype = _matrix_type(grad.dtype, weight.dtype)
     to_input = MatmulStage(
         1, rows, n, k, dtype, grad.dtype, read(op, 1), read(op, 2), write(op, 0), lhs_transpose=True
@@ -145,7 +141,7 @@ def _kernel(weight: TensorSpec) -> tuple[int, int]:
 
 def convolution(op: OpSignature) -> Lowered:
     """Implicit GEMM: positions by (channels x window) by output channels; groups are a batch."""
-    out, weight = op.outputs[0], _spec(op, 1)
+    out, weight = result(op), operand(op, 1, 2)
     channels, window = _kernel(weight)
     groups = attribute(op, "groups", 1)
     count = groups if isinstance(groups, int) and groups > 0 else 1
@@ -170,7 +166,7 @@ def convolution(op: OpSignature) -> Lowered:
 
 def convolution_backward(op: OpSignature) -> Lowered:
     """Gradients by input and by weight, each a GEMM of the forward's size."""
-    grad, value, weight = _spec(op, 0), _spec(op, 1), _spec(op, 2)
+    grad, value, weight = operand(op, 0), operand(op, 1), operand(op, 2, 2)
     channels, window = _kernel(weight)
     positions = numel(grad) // max(1, channels)
     inputs = weight.shape[1]

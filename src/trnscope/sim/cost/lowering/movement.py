@@ -14,6 +14,7 @@ from trnscope.sim.cost.lowering.work import (
     numel,
     read,
     reads,
+    result,
     size_bytes,
     turned,
     write,
@@ -80,8 +81,8 @@ def _copy(op: OpSignature) -> Lowered:
 
 
 def _range(op: OpSignature) -> Lowered:
-    elements = numel(op.outputs[0])
-    dtype = op.outputs[0].dtype
+    elements = numel(result(op))
+    dtype = result(op).dtype
     made = (Pass("IOTA", "gpsimd", elements, dtype),)
     return Lowered((RowStage(elements, dtype, made, (), writes(op)),))
 
@@ -93,7 +94,7 @@ def _row(spec: TensorSpec) -> int:
 
 def _gather(op: OpSignature) -> Lowered:
     """As many bytes are read from the table as are written, a row a descriptor."""
-    source, out = _source(op), op.outputs[0]
+    source, out = _source(op), result(op)
     if source is None:
         return Lowered(())
     number = op.inputs.index(source)
@@ -105,6 +106,7 @@ def _gather(op: OpSignature) -> Lowered:
 
 def _scatter(op: OpSignature) -> Lowered:
     """The target is written whole, then the rows are added or placed."""
+    target = result(op)
     loads = reads(op)
     stores = tuple(
         replace(access, run_bytes=min(access.run_bytes, max(1, _row(op.outputs[access.value]))))
@@ -114,5 +116,5 @@ def _scatter(op: OpSignature) -> Lowered:
     elements = 0 if values is None else values.num_bytes // 4
     if not elements:
         return Lowered((MoveStage(loads, stores),))
-    added = (Pass("TENSOR_TENSOR", "vector", elements, op.outputs[0].dtype),)
-    return Lowered((RowStage(elements, op.outputs[0].dtype, added, loads, stores),))
+    added = (Pass("TENSOR_TENSOR", "vector", elements, target.dtype),)
+    return Lowered((RowStage(elements, target.dtype, added, loads, stores),))

@@ -9,6 +9,7 @@ from trnscope.sim.cost.lowering.work import (
     Pass,
     RowStage,
     numel,
+    operand,
     reads,
     widest,
     writes,
@@ -80,8 +81,8 @@ def lower(op: OpSignature, name: str) -> Lowered:
 
 def _sort(op: OpSignature, name: str) -> Lowered:
     """Eight maxima a pass of the Vector engine; a full sort needs a pass for every eight."""
-    source = op.inputs[0]
-    length = source.shape[-1] if source is not None and source.shape else 1
+    source = operand(op, 0)
+    length = source.shape[-1] if source.shape else 1
     kept = (
         op.outputs[0].shape[-1] if name == "topk" and op.outputs and op.outputs[0].shape else length
     )

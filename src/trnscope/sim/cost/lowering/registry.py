@@ -15,7 +15,7 @@ from trnscope.sim.cost.lowering import (
     other,
     reduction,
 )
-from trnscope.sim.cost.lowering.work import Lowered
+from trnscope.sim.cost.lowering.work import Lowered, UnexpectedOperandsError
 from trnscope.sim.signature import OpSignature
 
 Family = Callable[[OpSignature, str], Lowered]
@@ -52,11 +52,18 @@ def lower(op: OpSignature) -> Lowered:
         return replace(other.generic(op), on_cpu=True, notes=(f"{op.name}: runs on the CPU",))
     family = BY_NAME.get(short)
     if family is not None:
-        return family(op, short)
+        return _by_family(op, short, family)
     element = _list_element(short)
     if element is not None:
         return other.foreach(op, element)
     return other.generic(op)
+
+
+def _by_family(op: OpSignature, short: str, family: Family) -> Lowered:
+    try:
+        return family(op, short)
+    except UnexpectedOperandsError as error:
+        return replace(other.generic(op), notes=(f"{error}: costed by its bytes",))
 
 
 def _list_element(short: str) -> tuple[tuple[str, str], ...] | None:

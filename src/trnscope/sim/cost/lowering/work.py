@@ -138,6 +138,25 @@ class Lowered:
         return sum(s.flops for s in self.stages if isinstance(s, MatmulStage | AttentionStage))
 
 
+class UnexpectedOperandsError(Exception):
+    """The op does not have the operands that its lowering is written for."""
+
+
+def operand(op: OpSignature, index: int, rank: int = 0) -> TensorSpec:
+    """An input that must be there, with at least so many dimensions."""
+    spec = op.inputs[index] if index < len(op.inputs) else None
+    if spec is None or len(spec.shape) < rank:
+        raise UnexpectedOperandsError(f"{op.name}: operand {index} is missing or has too few axes")
+    return spec
+
+
+def result(op: OpSignature, index: int = 0) -> TensorSpec:
+    """An output that must be there."""
+    if index >= len(op.outputs):
+        raise UnexpectedOperandsError(f"{op.name}: result {index} is missing")
+    return op.outputs[index]
+
+
 def names(text: str) -> tuple[str, ...]:
     """A table of names, separated by blanks."""
     return tuple(text.split())
@@ -207,8 +226,7 @@ def reads(op: OpSignature, of: int | None = None) -> tuple[Access, ...]:
 
 def write(op: OpSignature, index: int = 0) -> Access:
     """Access to an output."""
-    spec = op.outputs[index]
-    size = size_bytes(spec)
+    size = size_bytes(result(op, index))
     return Access(index, size, max(1, size))
 
 
