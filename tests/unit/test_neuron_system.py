@@ -22,6 +22,7 @@ from tests.unit.neuron_profiles import (
     write_json,
     write_tables,
 )
+from tools import make_example_neuron
 from trnscope.analysis.ops import ops
 from trnscope.errors import TraceFormatError
 from trnscope.model.kinds import DeviceKind, SliceKind, TrackKind
@@ -303,3 +304,8 @@ def test_the_synthetic_live_events(shared: Path, tmp_path: Path) -> None:
     track = trace.tracks[trace.slices.track[trace.launches.device_slice[0]]]
     assert track.kind is TrackKind.DEVICE_STREAM
     assert track.device is not None and track.device.kind is DeviceKind.NEURON
+
+
+def test_the_example_profiles_of_the_documentation_are_up_to_date() -> None:
+    for name, text in make_example_neuron.texts().items():
+        assert (make_example_neuron.EXAMPLES / name).read_text(encoding="utf-8") == text
