@@ -52,15 +52,15 @@ def explain(profile: Profile, *, step: int | None = None) -> Explanation:
     rank on which it weighs most. Raises :class:`UsageError` for a step that no trace holds.
     """
     contexts = _contexts(profile, step)
-    reasons = [reason for trace in profile.traces if (reason := missing_part(trace)) is not None]
-    if reasons:
+    missing = [part for trace in profile.traces if (part := missing_part(trace)) is not None]
+    if missing:
         rule = IncompleteCaptureRule()
         faults = tuple(
             _finding(at, context, rule, claim, None)
             for at, context in contexts
             for claim in rule.check(context)
         )
-        return _abstained(reasons[0], faults)
+        return _abstained(missing[0].reason, faults)
     if not contexts:
         return _abstained("the trace holds no work of a host or a device", ())
     parts = [_Diagnosis(at, context).run() for at, context in contexts]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,6 +16,17 @@ from trnscope.store.reader import Trace
 
 MOST_UNLINKED = 0.4
 """Of the device time without a launch; beyond, what the host has to do with it is unknown. Ours."""
+
+_RECORD_LESS = (
+    "record again, fewer steps (trnscope run --steps 4 ...), and let the program end by itself"
+)
+_RECORD_DEVICE = (
+    "record steps that run on the device, with its activity (ProfilerActivity.CUDA, XPU or "
+    "PrivateUse1); trnscope run does"
+)
+_RECORD_HOST = (
+    "record the host too (ProfilerActivity.CPU), from before the first launch; trnscope run does"
+)
 
 
 class IncompleteCaptureRule(Rule):
@@ -62,39 +74,47 @@ class IncompleteCaptureRule(Rule):
 
     def check(self, context: StepContext) -> Iterator[Claim]:
         """A fault of the recording where a part is missing."""
-        reason = missing_part(context.trace)
-        if reason is None:
+        missing = missing_part(context.trace)
+        if missing is None:
             return
         yield Claim(
-            title=f"The recording is incomplete: {reason}",
+            title=f"The recording is incomplete: {missing.reason}",
             evidence=np.empty(0, np.uint32),
             likely=None,
             confidence=Confidence.HIGH,
-            tries=(
-                "record again, fewer steps (trnscope run --steps 4 ...), and let the program end "
-                "by itself",
-            ),
+            tries=(missing.remedy,),
             how="no figure of time belongs to it",
             is_fault=True,
         )
 
 
-def missing_part(trace: Trace) -> str | None:
+@dataclass(frozen=True)
+class MissingPart:
+    """What a recording lacks, and how to record it."""
+
+    reason: str
+    remedy: str
+
+
+def missing_part(trace: Trace) -> MissingPart | None:
     """What is missing; absent for a trace that carries a verdict."""
     if not trace.health.complete:
         warnings = trace.health.warnings
-        return warnings[0].message if warnings else "parts of the file are missing"
+        reason = warnings[0].message if warnings else "parts of the file are missing"
+        return MissingPart(reason, _RECORD_LESS)
     lost, calls = launches_without_work(trace).size, launch_calls(trace).size
     if 2 * lost > calls:
-        return (
+        return MissingPart(
             f"{lost} of {calls} launches have no device work: the device was not recorded, or they "
-            "were captured into a graph that did not run"
+            "were captured into a graph that did not run",
+            _RECORD_DEVICE,
         )
     share = _unlinked_share(trace)
     if share > MOST_UNLINKED:
-        return (
+        return MissingPart(
             f"{percent(share)} of the device work has no launch: it was launched before recording "
-            "began, or the host was not recorded"
+            "began, or the host was not recorded",
+            _RECORD_HOST,
         )
     return None
 
