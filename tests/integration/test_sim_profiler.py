@@ -91,8 +91,17 @@ def assert_all_linked(trace: Path) -> None:
 # torch's own profiler ----------------------------------------------------------------------
 
 
-def test_torchs_table_has_the_devices_columns_and_exactly_its_time(tmp_path: Path) -> None:
-    found = program("table", tmp_path)
+@pytest.fixture(scope="module")
+def of_torch(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], Path]:
+    """torch's own table and trace of two training steps."""
+    folder = tmp_path_factory.mktemp("torch")
+    return program("table", folder), folder / "torch.json"
+
+
+def test_torchs_table_has_the_devices_columns_and_exactly_its_time(
+    of_torch: tuple[dict[str, Any], Path],
+) -> None:
+    found, _ = of_torch
     assert "Self NEURON" in found["text"]
     assert "NEURON total" in found["text"]
     assert "NEURON Mem" in found["text"]
@@ -100,9 +109,10 @@ def test_torchs_table_has_the_devices_columns_and_exactly_its_time(tmp_path: Pat
     assert found["rows_ns"] == found["ops_ns"] == found["log_ns"]
 
 
-def test_torchs_trace_is_linked_and_says_simulated(tmp_path: Path) -> None:
-    found = program("table", tmp_path)
-    trace = tmp_path / "torch.json"
+def test_torchs_trace_is_linked_and_says_simulated(
+    of_torch: tuple[dict[str, Any], Path], tmp_path: Path
+) -> None:
+    found, trace = of_torch
     assert_all_linked(trace)
     (device,) = summarize_devices(opened(trace, tmp_path))
     assert (device.device.label, device.device.simulated) == ("neuron:0", True)
@@ -181,54 +191,45 @@ def test_capture_by_environment(tmp_path: Path) -> None:
 # Virtual time ------------------------------------------------------------------------------
 
 
-def test_trnscope_profile_writes_virtual_time(tmp_path: Path) -> None:
-    found = program("in_virtual_time", tmp_path)
-    assert found["device"] == "sim:trn2.3xlarge"
-    trace = Path(found["trace"])
-    assert json.loads(trace.read_text())["trnscopeSimulation"]["clock"] == "virtual"
-    assert_all_linked(trace)
-    profile = trnscope.open(trace)
-    assert [step.name for step in profile.steps().rows] == ["ProfilerStep#2", "ProfilerStep#3"]
-    assert profile.simulated_by is not None and profile.simulated_by.startswith("trn2 model v")
-
-
-def test_the_same_script_twice_gives_the_same_bytes(tmp_path: Path) -> None:
-    texts = []
+def test_trnscope_profile_writes_virtual_time_and_the_same_bytes_twice(tmp_path: Path) -> None:
+    traces = []
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         found = program("in_virtual_time", tmp_path / name)
-        texts.append(Path(found["trace"]).read_bytes())
-    assert texts[0] == texts[1]
+        assert found["device"] == "sim:trn2.3xlarge"
+        traces.append(Path(found["trace"]))
+    assert traces[0].read_bytes() == traces[1].read_bytes()
+    assert json.loads(traces[0].read_text())["trnscopeSimulation"]["clock"] == "virtual"
+    assert_all_linked(traces[0])
+    profile = trnscope.open(traces[0])
+    assert [step.name for step in profile.steps().steps] == ["ProfilerStep#2", "ProfilerStep#3"]
+    assert profile.simulated_by is not None and profile.simulated_by.startswith("trn2 model v")
 
 
 # trnscope run ------------------------------------------------------------------------------
 
 
-def test_the_example_runs_unmodified_on_a_simulated_trainium(tmp_path: Path) -> None:
-    done = run_command(tmp_path, "--device", "sim:trn2", "--steps", "2", "--json", EXAMPLE)
-    assert done.returncode == 0, done.stderr[-4000:]
-    assert "Self NEURON" in done.stdout
-    document = json.loads(done.stdout.splitlines()[-1])
-    (trace,) = document["traces"]
-    assert_all_linked(Path(trace))
+def test_the_example_runs_unmodified_and_the_same_each_time(tmp_path: Path) -> None:
+    texts = []
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        options = ("--device", "sim:trn2", "--steps", "2", "--json")
+        done = run_command(tmp_path / name, *options, EXAMPLE)
+        assert done.returncode == 0, done.stderr[-4000:]
+        assert "Self NEURON" in done.stdout
+        document = json.loads(done.stdout.splitlines()[-1])
+        (trace,) = map(Path, document["traces"])
+        texts.append(trace.read_bytes())
+    assert texts[0] == texts[1]
+    assert_all_linked(trace)
     (device,) = document["summary"]["devices"]
     assert (device["device"], device["simulated"], device["unlinked_ns"]) == ("neuron:0", True, 0)
     assert document["summary"]["sources"][0]["simulated_by"].startswith("trn2 model v")
     assert document["processes"][0]["device"] == "sim:trn2"
-    (folder,) = (tmp_path / "neuron-profile").glob("*/*")
-    assert (folder / "trace.json").is_file()
+    (folder,) = (tmp_path / "a" / "neuron-profile").glob("*/*")
+    assert_all_linked(folder / "trace.json")
     assert (folder / "system_profile.json").is_file()
     assert list(folder.rglob("Instruction.parquet"))
-
-
-def test_a_run_is_the_same_each_time(tmp_path: Path) -> None:
-    texts = []
-    for name in ("a", "b"):
-        (tmp_path / name).mkdir()
-        done = run_command(tmp_path / name, "--device", "sim:trn2", "--json", EXAMPLE)
-        (trace,) = map(Path, json.loads(done.stdout.splitlines()[-1])["traces"])
-        texts.append(trace.read_bytes())
-    assert texts[0] == texts[1]
 
 
 def test_the_report_says_simulated(tmp_path: Path) -> None:
@@ -236,3 +237,63 @@ def test_the_report_says_simulated(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr[-4000:]
     assert "simulated (trn1 model v" in done.stdout
     assert "All times are virtual" in done.stdout
+
+
+IMPORTS_FIRST = """
+import torch_neuronx
+from torch_neuronx.profiling import NeuronConfig
+import torch
+
+model = torch.nn.Linear(8, 8).to("neuron")
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(8):
+    model(torch.ones(4, 8, device="neuron")).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+print("simulated:", torch_neuronx.is_simulated, torch.neuron.device_count())
+"""
+
+
+def test_the_package_may_be_imported_before_torch(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(IMPORTS_FIRST)
+    done = run_command(tmp_path, "--device", "sim:trn2", "--lnc", "1", "--json", script)
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert "simulated: True 8" in done.stdout
+    document = json.loads(done.stdout.splitlines()[-1])
+    assert document["processes"][0]["num_steps"] > 0
+    assert document["summary"]["devices"][0]["unlinked_ns"] == 0
+
+
+RANKS = """
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("neuron")
+torch.neuron.set_device(dist.get_rank())
+model = DistributedDataParallel(torch.nn.Linear(64, 64).to("neuron"))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(8):
+    model(torch.ones(4, 64, device="neuron")).sum().backward()
+    optimizer.step()
+dist.destroy_process_group()
+"""
+
+
+def test_each_rank_has_a_profile_with_its_collectives(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(RANKS)
+    program = Path(sys.executable).with_name("torchrun")
+    options = ("--device", "sim:trn2", "--steps", "2", "--json")
+    done = run_command(tmp_path, *options, program, "--nproc-per-node", "2", script)
+    assert done.returncode == 0, done.stderr[-4000:]
+    document = json.loads(done.stdout.splitlines()[-1])
+    assert [process["rank"] for process in document["processes"]] == [0, 1]
+    devices = document["summary"]["devices"]
+    assert [device["device"] for device in devices] == ["neuron:0", "neuron:1"]
+    assert all(device["communication_ns"] > 0 for device in devices)
+    for trace in map(Path, document["traces"]):
+        assert_all_linked(trace)
+        reduces = [row for row in rows(trace, "kernel") if "Collective name" in row["args"]]
+        assert {row["args"]["Group size"] for row in reduces} == {2}
