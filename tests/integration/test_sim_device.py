@@ -10,7 +10,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not has_compiler(), reason="no C++ compiler for the simulated device"),
 ]
-MODULES = ("training", "tensors", "virtual_time")
+MODULES = ("training", "tensors", "virtual_time", "compiled", "ranks")
 CASES = [(module, name) for module in MODULES for name in names_of(module)]
 
 

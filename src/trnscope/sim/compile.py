@@ -50,7 +50,7 @@ def choose(module: fx.GraphModule, example_inputs: Sequence[Any], **options: Any
         return neuron(module, example_inputs, **options)
     from torch._dynamo.backends.registry import lookup_backend
 
-    return lookup_backend("inductor")(module, example_inputs)
+    return lookup_backend("inductor")(module, list(example_inputs))
 
 
 def _is_on_device(value: Any) -> bool:
@@ -137,7 +137,7 @@ def _size(tensor: TensorSpec) -> int:
     count = 1
     for extent in tensor.shape:
         count *= extent
-    return count * getattr(torch, tensor.dtype).itemsize
+    return count * int(getattr(torch, tensor.dtype).itemsize)
 
 
 def install() -> None:
@@ -155,9 +155,21 @@ def install() -> None:
                     hint="leave dynamic out; every new shape is compiled anew",
                 )
             backend = _backend_for(backend, others)
+            _register()
         return original(model, dynamic=dynamic, backend=backend, **others)
 
     torch.compile = compile
+
+
+@functools.cache
+def _register() -> None:
+    """For those who ask Dynamo by name; not before Dynamo is imported anyway, which takes seconds.
+
+    An entry point would do the same, but stand in the way of the real package's.
+    """
+    from torch._dynamo.backends.registry import register_backend
+
+    register_backend(neuron, name=NAME)
 
 
 def _backend_for(name: str, others: dict[str, Any]) -> Any:
