@@ -10,7 +10,7 @@ clock of the machine moves by a fixed amount an iteration.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from trnscope.hardware.neuroncore import NeuronCore
 from trnscope.sim.cost.dma import DmaModel
@@ -234,7 +234,7 @@ class _Machine:
     def schedule(self) -> Schedule:
         self.busy[DMA] = max(self.busy[DMA], self.issuing)
         busy = {name: round(ns) for name, ns in zip(ENGINES, self.busy, strict=True) if ns}
-        executions = tuple(self.executions)
+        executions = _apart(self.executions)
         memory = memory_use(self.program, executions)
         return Schedule(round(self.end), busy, executions, not self.cut, memory)
 
@@ -381,6 +381,22 @@ class _Machine:
                 rotated = [next(moved) for _ in clocks]
                 split = len(clocks) - turn
                 clocks[:] = rotated[split:] + rotated[:split]
+
+
+def _apart(executions: list[Execution]) -> tuple[Execution, ...]:
+    """An engine's instruction is shown until the next one starts, though its result comes later."""
+    following: dict[str, int] = {}
+    order = sorted(range(len(executions)), key=lambda n: -executions[n].start_ns)
+    found = list(executions)
+    for number in order:
+        one = executions[number]
+        if one.engine == "dma":
+            continue
+        limit = following.get(one.engine, one.start_ns + one.duration_ns)
+        duration = min(one.duration_ns, limit - one.start_ns)
+        found[number] = replace(one, duration_ns=max(0, duration))
+        following[one.engine] = one.start_ns
+    return tuple(found)
 
 
 def _touched(node: _Leaf | _LoopNode) -> tuple[int, ...]:
