@@ -225,7 +225,7 @@ def test_the_example_runs_unmodified_and_the_same_each_time(tmp_path: Path) -> N
     (device,) = document["summary"]["devices"]
     assert (device["device"], device["simulated"], device["unlinked_ns"]) == ("neuron:0", True, 0)
     assert document["summary"]["sources"][0]["simulated_by"].startswith("trn2 model v")
-    assert document["processes"][0]["device"] == "sim:trn2"
+    assert document["processes"][0]["device"] == "sim:trn2.3xlarge"
     (folder,) = (tmp_path / "a" / "neuron-profile").glob("*/*")
     assert_all_linked(folder / "trace.json")
     assert (folder / "system_profile.json").is_file()

@@ -39,7 +39,11 @@ from trnscope.capture.recorder import (
 )
 from trnscope.capture.simulation import activate
 from trnscope.capture.steps import StepFinder
-from trnscope.capture.virtual_recorder import VirtualRecorder, virtual_now_ns
+from trnscope.capture.virtual_recorder import (
+    VirtualRecorder,
+    simulated_target,
+    virtual_now_ns,
+)
 from trnscope.capture.window import Phase, Window
 
 Recorder = TorchRecorder | VirtualRecorder
@@ -89,7 +93,8 @@ class Session:
         self.off = False
         self._settings = settings
         self._capture = settings.capture
-        self._clock = time.perf_counter_ns if self._capture.device is None else virtual_now_ns
+        self._device = simulated_target()
+        self._clock = time.perf_counter_ns if self._device is None else virtual_now_ns
         self._is_root = is_root
         self._pid = os.getpid()
         self._is_forked = False
@@ -128,7 +133,7 @@ class Session:
         )
 
     def _new_recorder(self) -> Recorder:
-        if self._capture.device is None:
+        if self._device is None:
             return TorchRecorder(self._capture, self._has_steps, self._trace_path)
         return VirtualRecorder(self._has_steps, self._trace_path)
 
@@ -461,7 +466,7 @@ class Session:
             rank=self._rank,
             world_size=self._world_size,
             is_root=self._is_root,
-            device=self._capture.device,
+            device=self._device,
             steps_by=None if found is None else found.value,
             first_step=stretch.first_step if self._has_steps else None,
             num_steps=stretch.num_steps,

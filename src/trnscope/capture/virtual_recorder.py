@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from trnscope.sim.virtual_trace.device import VirtualCapture, connected
+from trnscope.sim.virtual_trace.device import VirtualCapture, connected, is_connected
 from trnscope.sim.virtual_trace.recording import Recording
 from trnscope.sim.virtual_trace.steps import Step, with_steps
 from trnscope.sim.virtual_trace.trace_json import write_trace
@@ -72,6 +72,11 @@ class VirtualRecorder:
         if self._capture is not None:
             self._capture.stop()
             self._capture = None
+
+
+def simulated_target() -> str | None:
+    """The simulated device that this process has, as ``--device`` takes it."""
+    return connected().simulation.target if is_connected() else None
 
 
 def virtual_now_ns() -> int:
