@@ -525,7 +525,7 @@ class TestGrouping:
         self, b: TraceBuilder, group_by: str
     ) -> None:
         b.slice(b.thread(), "aten::mm", 0, 1)
-        with pytest.raises(UsageError, match=f"no {group_by}s were recorded; profile with"):
+        with pytest.raises(UsageError, match=f"no {group_by}s were recorded; record with"):
             table(b.build(), group_by)
 
 

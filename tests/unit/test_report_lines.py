@@ -243,3 +243,15 @@ def test_files_that_state_no_rank_are_called_files(tmp_path: Path) -> None:
     assert "file 1 neuron:0" in text
     assert "rank file" not in text
     assert "file: its place in the list of files; ranks do not tell the files apart" in text
+
+
+def test_shapes_that_were_not_recorded_are_named(tmp_path: Path) -> None:
+    def by_shape(profile: Profile) -> Any:
+        return ops(profile, "shape")
+
+    missing = "Input shapes were not recorded"
+    assert missing in text_of(training(tmp_path / "without"), by_shape, ops_lines)
+    assert missing not in text_of(training(tmp_path / "by name"), ops, ops_lines)
+    builder = TraceBuilder(tmp_path / "with")
+    builder.slice(builder.thread(), "aten::mm", 0, 1, input_dims="[[2, 2], [2, 2]]")
+    assert missing not in text_of(Profile((builder.build(),)), by_shape, ops_lines)

@@ -163,7 +163,7 @@ def _stacks(
     if attribute is None and len(paths.parent) == 1:
         raise UsageError(
             f"{trace.source.path}: no {group_by.value}s were recorded",
-            hint="profile with with_stack=True",
+            hint="record with trnscope run --stack, or with_stack=True in torch.profiler",
         )
     texts: dict[tuple[str, ...], int] = {(): 0}
     number = np.zeros(len(paths.parent), np.uint32)

@@ -97,7 +97,11 @@ def _of_all_missing(problem: Exception, message: str) -> str:
     context = getattr(problem, "ctx", None)
     if context is None or not message.startswith("Missing argument"):
         return message
-    needed = [each for each in context.command.params if each.param_type_name == "argument"]
+    needed = [
+        each
+        for each in context.command.params
+        if each.param_type_name == "argument" and each.required
+    ]
     words = [f"{each.metavar}{'...' if each.nargs < 0 else ''}" for each in needed]
     return message if len(words) < 2 else f"{context.info_name} needs {' and then '.join(words)}"
 

@@ -7,11 +7,12 @@ from dataclasses import replace
 
 from rich.text import Text
 
+from trnscope.analysis.op_groups import GroupBy
 from trnscope.analysis.ops import OpRow, OpsTable
 from trnscope.model.units import format_ns, format_ratio, ratio
 from trnscope.report.table import Column, Table
 from trnscope.report.text import plural
-from trnscope.report.view import View, cut_note, note, title
+from trnscope.report.view import View, cut_note, note, title, warning
 
 _FRAMES_SHOWN = 8
 
@@ -38,6 +39,11 @@ def ops_lines(result: OpsTable, view: View) -> Iterator[Text]:
         return
     yield from _table(result, view).lines(view.width)
     yield from cut_note(view, len(result.rows), "row")
+    if result.group_by is GroupBy.SHAPE and all(row.input_shapes is None for row in result.rows):
+        yield warning(
+            "Input shapes were not recorded, so rows are by name alone; record with trnscope run "
+            "--shapes, or record_shapes=True in torch.profiler."
+        )
     yield note(
         f"self: without the calls inside; CPU %: of the {format_ns(result.self_cpu_ns)} "
         "that all rows took themselves"
