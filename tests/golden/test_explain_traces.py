@@ -44,7 +44,7 @@ GOLDEN = {
     RESNET: Expected(("IN02", "OP02"), 58_859),
     # DDP on a V100 with an all-reduce for each of 404 parameters, in eager ops: host-bound.
     f"{HTA}/df_index_resolver/df_index_resolver.json.gz": Expected(
-        ("HO02", "CM02"), 127_912, ("CM01", "OP05")
+        ("HO02", "CM02"), 128_369, ("CM01", "OP05")
     ),
     # DLRM on an A100: ten copies to the host per step keep the queue empty.
     f"{HTA}/trace_diff/control/control.json.gz": Expected(("HO01",), 11_028, ("CM01",)),

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from trnscope.advisor.context import StepContext
+from trnscope.advisor.context import StepContext, once_per_context
 from trnscope.advisor.finding import Confidence
 from trnscope.advisor.removal import HostCut, Removal
 from trnscope.advisor.rule import Claim, Need, Rule
 from trnscope.advisor.rules.functions import main_function
 from trnscope.advisor.words import percent
 from trnscope.model.intervals import Intervals
-from trnscope.store.tables import U32
+from trnscope.store.tables import U32, Bool
 
 LEAST_GAP_NS = 500_000
 """A stretch without any op or runtime call this long is more than the way from one op to the
@@ -29,7 +29,8 @@ class PythonOverheadRule(Rule):
     What it finds
     -------------
     Stretches of at least 0.5 ms of the main thread in which no op runs on any thread and no batch
-    is asked for: logging, metrics, augmentation by hand, checkpoints, configuration.
+    is asked for, at the same place in most of the steps: logging, metrics, augmentation by hand,
+    checkpoints, configuration.
 
     Why it costs time
     -----------------
@@ -89,16 +90,41 @@ class PythonOverheadRule(Rule):
         )
 
 
+@once_per_context
 def long_gaps(context: StepContext) -> Intervals:
-    """When the main thread shows no op, nobody works for it, and no batch is asked for."""
+    """When the main thread shows no op, nobody works for it, and no batch is asked for.
+
+    Only stretches that most steps show between the same two ops: a thread that the system
+    takes off its processor stops anywhere.
+    """
     start_ns, end_ns = context.host_window
     whole = Intervals(np.array([start_ns], np.int64), np.array([end_ns], np.int64))
-    loading = context.time_by_thread(context.loading).values()
     free = whole.subtract(context.busy_threads)
-    for time in loading:
+    for time in context.time_by_thread(context.loading).values():
         free = free.subtract(time)
     long = free.end - free.start >= LEAST_GAP_NS
-    return Intervals(free.start[long], free.end[long])
+    gaps = Intervals(free.start[long], free.end[long])
+    kept = _recurring(context, gaps)
+    return Intervals(gaps.start[kept], gaps.end[kept])
+
+
+def _recurring(context: StepContext, gaps: Intervals) -> Bool:
+    """Which gaps lie between two ops that have a gap between them in most of the steps."""
+    ops = context.outermost(context.on_main(context.ops()))
+    start, name = (
+        context.trace.slices.start_ns[ops],
+        context.trace.slices.name[ops].astype(np.int64),
+    )
+    names = np.concatenate(([-1], name, [-1]))
+    place = np.searchsorted(start, gaps.start, side="right")
+    ends = np.array([step.end_ns for step in context.window.steps], np.int64)
+    step = np.searchsorted(ends, gaps.start, side="right").tolist()
+    keys = list(zip(names[place].tolist(), names[place + 1].tolist(), strict=True))
+    seen: dict[tuple[int, int], set[int]] = {}
+    for key, at in zip(keys, step, strict=True):
+        seen.setdefault(key, set()).add(at)
+    often = [2 * len(seen[key]) > context.window.num_steps for key in keys]
+    return np.array(often, np.bool_)
 
 
 def _around(context: StepContext, gaps: Intervals) -> U32:
