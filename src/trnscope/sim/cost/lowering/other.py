@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from trnscope.sim.cost.lowering.work import (
     INTERNAL,
     Access,
@@ -115,11 +117,25 @@ def _over_lists(
     elements = max(1, total // max(1, lists))
     dtype = widest(op)
     work = tuple(Pass(o, e, elements, dtype) for o, e in passes)  # type: ignore[arg-type]
-    stores = writes(op)
+    stores = _joined(writes(op), 1)
     if not stores:
         size = elements * item_bytes(dtype)
         stores = tuple(Access(INTERNAL, size, size) for _ in range(written))
-    return Lowered((RowStage(elements, dtype, work, reads(op), stores),))
+    return Lowered((RowStage(elements, dtype, work, _joined(reads(op), lists), stores),))
+
+
+def _joined(accesses: Sequence[Access], lists: int) -> tuple[Access, ...]:
+    """Each list of tensors as one: they are walked one after the other, not side by side."""
+    length = -(-len(accesses) // max(1, lists))
+    return tuple(
+        _one(accesses[start : start + length]) for start in range(0, len(accesses), length or 1)
+    )
+
+
+def _one(accesses: Sequence[Access]) -> Access:
+    size = sum(access.num_bytes for access in accesses)
+    runs = sum(-(-access.num_bytes // max(1, access.run_bytes)) for access in accesses)
+    return Access(accesses[0].value, size, max(1, size // max(1, runs)))
 
 
 def generic(op: OpSignature) -> Lowered:
