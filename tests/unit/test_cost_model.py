@@ -76,6 +76,15 @@ def test_a_tiny_op_costs_a_neff_and_its_two_dma_latencies() -> None:
     assert cost.compile_ns > 0
 
 
+def test_a_turned_weight_is_laid_out_first() -> None:
+    value, out = spec(512, 4096), spec(512, 4096)
+    plain = MODEL.op(op("mm", [value, spec(4096, 4096)], out))
+    turned = MODEL.op(op("mm", [value, TensorSpec((4096, 4096), "bfloat16", (1, 4096))], out))
+    weight = 2 * 4096 * 4096
+    assert turned.hbm_write_bytes == pytest.approx(plain.hbm_write_bytes + weight, rel=0.01)
+    assert turned.device_ns > plain.device_ns
+
+
 def test_a_view_costs_nothing() -> None:
     cost = MODEL.op(op("view", [spec(8, 8)], spec(64)))
     assert (cost.host_ns, cost.device_ns) == (0, 0)

@@ -22,14 +22,12 @@ from trnscope.sim.cost.lowering.work import (
     Stage,
     numel,
 )
-from trnscope.sim.cost.program import DmaTransfer, Loop, Program, item_bytes
+from trnscope.sim.cost.program import Loop, Program, item_bytes
 from trnscope.sim.cost.tiling import PARTITIONS, TileBuilder
 from trnscope.sim.signature import GraphNode, GraphSpec
 
 RESIDENT_SHARE = 0.5
 """Share of SBUF for values that wait for a later group."""
-LAYOUT_BYTES = 4 << 20
-"""Bytes of one transfer of the pass that lays out inputs."""
 MAX_FUSED_PASSES = 24
 """Passes of one group: longer chains are cut, as their tiles would not fit."""
 
@@ -247,8 +245,6 @@ class _Emitter:
         inputs: set[int],
     ) -> None:
         self.builder = TileBuilder(core, shards)
-        self.layout = self.builder.tile("layout", 1, buffers=1)
-        self.builder.layout = self.layout
         self.laid_out: dict[int, int] = {}
         self.outputs = outputs
         self.inputs = inputs
@@ -401,12 +397,5 @@ class _Emitter:
 
     def program(self, name: str, notes: tuple[str, ...]) -> Program:
         """What was appended, after the pass that lays out inputs."""
-        size = sum(self.laid_out.values())
-        if size:
-            share = -(-size // self.builder.shards)
-            count = -(-share // LAYOUT_BYTES)
-            move = DmaTransfer(
-                "layout", "move", -(-share // count), 4096, "layout", writes=(self.layout,)
-            )
-            self.builder.steps.insert(0, Loop((move,), count))
+        self.builder.lay_out(sum(self.laid_out.values()))
         return self.builder.program(name, notes)

@@ -152,7 +152,7 @@ class _Product:
         if access.laid_out:
             run = _parts(size, PARTITIONS)
         length = max(1, min(access.run_bytes, run, MAX_RUN))
-        after = (self.builder.layout,) if access.laid_out and self.builder.layout else ()
+        after = (self.builder.layout,) if access.laid_out else ()
         load = DmaTransfer(name, "load", size, length, reads=after, writes=(tile,))
         if not turn:
             return _Operand((load,), (), (tile,))

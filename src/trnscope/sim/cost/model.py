@@ -10,7 +10,7 @@ from trnscope.sim.cost.collectives import CollectiveModel
 from trnscope.sim.cost.graph import lower_graph
 from trnscope.sim.cost.host import Runtime, load_runtime
 from trnscope.sim.cost.lowering import registry
-from trnscope.sim.cost.lowering.work import Lowered, size_bytes
+from trnscope.sim.cost.lowering.work import Lowered, MatmulStage, laid_out, size_bytes
 from trnscope.sim.cost.program import DmaTransfer, Instruction, Program, leaves
 from trnscope.sim.cost.schedule import Schedule, Scheduler
 from trnscope.sim.cost.tiling import TileBuilder
@@ -124,8 +124,13 @@ class CostModel:
 
     def _program(self, name: str, lowered: Lowered) -> Program:
         builder = TileBuilder(self.core, self.instance.lnc)
+        turned = 0
         for stage in lowered.stages:
+            if isinstance(stage, MatmulStage) and stage.batch == 1 and stage.rhs_transpose:
+                turned += 0 if stage.rhs is None else stage.rhs.num_bytes
+                stage = laid_out(stage)
             builder.add(stage)
+        builder.lay_out(turned)
         return builder.program(name, lowered.notes)
 
     def _cost(self, program: Program, host_ns: int, compile_ns: int) -> ExecutionCost:

@@ -40,6 +40,8 @@ ROW_TILES = 4
 """Tiles at least, so that loads, work and stores overlap, unless they would be shorter than"""
 ROW_TILE_LEAST = 2048
 """bytes a partition."""
+LAYOUT_RUN = 4096
+"""Contiguous bytes of that pass: a row of tiles, turned on the way."""
 MOVE_BYTES = 4 << 20
 """Bytes of one transfer between places in HBM."""
 
@@ -67,8 +69,8 @@ class TileBuilder:
         self.tiles: list[Tile] = []
         self.steps: list[Step] = []
         self.sbuf = core.sbuf_bytes_per_partition
-        self.layout: str | None = None
-        """The tile that stands for inputs laid out anew."""
+        self.layout = self.tile("layout", 1, buffers=1)
+        """Stands for operands that were laid out anew in HBM."""
         self.resident_in: tuple[str, ...] = ()
         """Tiles that the next stage's first instruction reads."""
         self.resident_out: tuple[str, ...] = ()
@@ -83,6 +85,17 @@ class TileBuilder:
     def program(self, name: str, notes: tuple[str, ...] = ()) -> Program:
         """What was collected."""
         return Program(name, tuple(self.tiles), tuple(self.steps), self.shards, notes)
+
+    def lay_out(self, num_bytes: int) -> None:
+        """Begins the program with the pass that turns operands of so many bytes in HBM."""
+        if not num_bytes:
+            return
+        share = parts(num_bytes, self.shards)
+        count = parts(share, MOVE_BYTES)
+        move = DmaTransfer(
+            "layout", "move", parts(share, count), LAYOUT_RUN, "layout", writes=(self.layout,)
+        )
+        self.steps.insert(0, Loop((move,), count))
 
     def add(self, stage: Stage) -> None:
         """Appends a stage."""

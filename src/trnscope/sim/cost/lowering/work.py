@@ -138,6 +138,12 @@ class Lowered:
         return sum(s.flops for s in self.stages if isinstance(s, MatmulStage | AttentionStage))
 
 
+def laid_out(stage: MatmulStage) -> MatmulStage:
+    """The product with its right operand turned beforehand."""
+    rhs = None if stage.rhs is None else replace(stage.rhs, laid_out=True)
+    return replace(stage, rhs=rhs, rhs_transpose=False)
+
+
 class UnexpectedOperandsError(Exception):
     """The op does not have the operands that its lowering is written for."""
 
