@@ -18,6 +18,8 @@ from trnscope.store.tables import U32, Bool
 LEAST_GAP_NS = 500_000
 """A stretch without any op or runtime call this long is more than the way from one op to the
 next, which takes some 10 µs, or 100 µs with stacks recorded. Ours."""
+ENOUGH_STEPS = 3
+"""With so many steps, a stretch that most of them show is no accident. Ours."""
 LOW_SHARE, LIKELY_SHARE = 0.5, 0.8
 """What goes when such code is moved, vectorised or done less often: assumptions of ours; high is
 all of it."""
@@ -72,6 +74,7 @@ class PythonOverheadRule(Rule):
         everything = Removal((HostCut(context.main, gaps),))
         found = main_function(context, gaps)
         name = None if found is None else found.name
+        is_sure = found is not None or context.window.num_steps >= ENOUGH_STEPS
         yield Claim(
             title="Python code outside of any op holds up the step"
             + (f", most of it in {name}" if name else ""),
@@ -79,7 +82,7 @@ class PythonOverheadRule(Rule):
             likely=everything.scaled(LIKELY_SHARE),
             low=everything.scaled(LOW_SHARE),
             high=everything,
-            confidence=Confidence.LOW if found is None else Confidence.MEDIUM,
+            confidence=Confidence.MEDIUM if is_sure else Confidence.LOW,
             tries=(
                 f"do the work of {name} less often, outside of the loop, or vectorised"
                 if name
