@@ -1,0 +1,188 @@
+"""The comparison of the cost model with a table of measurements, on rows made for the test."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks import sim_accuracy
+from benchmarks.accuracy import op_lists
+from benchmarks.accuracy.compare import NO_WORKLOAD, Comparison, compare
+from benchmarks.accuracy.expressions import ExpressionError, evaluate
+from benchmarks.accuracy.measured import read
+from benchmarks.accuracy.page import page
+from benchmarks.accuracy.summary import block_error, bounds, errors, text
+from benchmarks.accuracy.workloads import left_out_rules, load
+from trnscope.sim.cost import CostModel
+from trnscope.sim.signature import OpSignature, TensorSpec
+
+CSV = """id,workload,shape,dtype,hardware,mode,metric,value,unit,tier
+1,copy,8 tiles,bytes,trn1,kernel,time,15.0,us,A
+2,matmul,2048,bf16,trn2,device,time,100,us,A
+3,mystery,1,bf16,trn2,device,time,1,us,A
+4,serving,1,bf16,trn2,device,time,1,us,A
+5,matmul,2048,bf16,trn2,device,latency_upper_bound,200,us,B
+6,matmul,2048,bf16,trn2,device,no_such_metric,200,us,B
+"""
+WORKLOADS = """
+[[workload]]
+name = "eight loads"
+block = "fully specified kernels"
+mode = "program"
+instance = "trn1.2xlarge"
+ids = [1]
+tiles = [{ name = "x", bytes = 4096, buffers = 8 }]
+steps = [{ loop = "n", body = [{ load = "x", bytes = "128*4096", run = 4096 }] }]
+sizes = { n = 8 }
+
+[[workload]]
+name = "product"
+block = "forwards, batch 1"
+mode = "device"
+instance = "trn2.3xlarge"
+match = { workload = "mat*", metric = "time" }
+fitted = true
+sizes = { M = 2048 }
+sections = [{ ops = "product" }]
+
+[[workload]]
+name = "product, bound"
+block = "upper bounds"
+mode = "device"
+instance = "trn2.3xlarge"
+ids = [5, 6]
+sizes = { M = 2048 }
+sections = [{ ops = "product" }]
+
+[ops]
+product = '''
+a : M, M bfloat16
+b : M, M bfloat16
+c = mm(a, b) : M, M bfloat16
+'''
+
+[[left_out]]
+ids = [4]
+reason = "serving"
+"""
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    table, workloads = tmp_path / "rows.csv", tmp_path / "work.toml"
+    table.write_text(CSV, encoding="utf-8")
+    workloads.write_text(WORKLOADS, encoding="utf-8")
+    return table, workloads
+
+
+@pytest.fixture
+def comparison(files: tuple[Path, Path]) -> Comparison:
+    table, workloads = files
+    return compare(read(table), load(workloads), left_out_rules(workloads))
+
+
+def test_unseen_rows_are_compared_or_left_out_with_a_reason(comparison: Comparison) -> None:
+    assert {row.row_id for row in comparison.compared} == {1, 2, 5}
+    reasons = {left.row.id: left.reason for left in comparison.left_out}
+    assert reasons == {3: NO_WORKLOAD, 4: "serving", 6: "no figure for no_such_metric"}
+
+
+def test_a_program_is_predicted_by_its_schedule(comparison: Comparison) -> None:
+    loads = next(row for row in comparison.compared if row.row_id == 1)
+    core = CostModel.for_instance("trn1.2xlarge").core
+    data = 8 * 128 * 4096 / core.dma_bytes_per_ns
+    latency = core.dma.trigger_ns + core.dma.completion_ns
+    assert loads.predicted == pytest.approx((data + latency) / 1e3, rel=0.01)
+    assert loads.error == pytest.approx(loads.predicted / 15 - 1)
+
+
+def test_blocks_tell_held_out_rows_from_fitted_ones(comparison: Comparison) -> None:
+    blocks = {block.name: block for block in errors(comparison)}
+    assert blocks["fully specified kernels"].num_held_out == 1
+    assert blocks["forwards, batch 1"].held_out is None
+    assert block_error("x", comparison.block("upper bounds")).num_rows == 1
+    assert bounds(comparison) == (1, 1)
+
+
+def test_the_text_and_the_page_name_every_block(comparison: Comparison) -> None:
+    shown = text(comparison)
+    assert "3 rows compared, 3 left out" in shown
+    written = page(comparison, "1")
+    assert "## Fully specified kernels" in written
+    assert "| 1 | copy 8 tiles | time | 15 |" in written
+
+
+def test_a_missing_table_is_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["sim_accuracy", "--measured", "nowhere.csv"])
+    assert sim_accuracy.main() == 1
+    printed = capsys.readouterr().err
+    assert printed.count("\n") == 1
+    assert "nowhere.csv: no such file; name the table with --measured" in printed
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"), [("B*S", 6), ("ceil(K, 128)", 2), ("max(1, S-7)", 1), (12, 12)]
+)
+def test_expressions(expression: str | int, value: int) -> None:
+    assert evaluate(expression, {"B": 2, "S": 3, "K": 129}) == value
+
+
+@pytest.mark.parametrize("expression", ["__import__('os')", "X", "1 +", "[1]"])
+def test_expressions_are_arithmetic_only(expression: str) -> None:
+    with pytest.raises(ExpressionError):
+        evaluate(expression, {})
+
+
+def test_an_op_list_names_shapes_types_and_layouts() -> None:
+    ops = op_lists.parse(
+        """
+        q : B, 64 T
+        w : 64, 32 bf16 @t     # a weight
+        y = mm(q, w) : B, 32 float32
+        v, i = topk(y) {k=2} : B, 2 float32 ; B, 2 int64
+        """,
+        {"B": 8},
+        "bfloat16",
+    )
+    product, top = op_lists.signatures(ops)
+    weight = TensorSpec((64, 32), "bfloat16", (1, 64))
+    assert product == OpSignature(
+        "aten::mm",
+        (TensorSpec((8, 64), "bfloat16"), weight),
+        (TensorSpec((8, 32), "float32"),),
+    )
+    assert top.attributes == (("k", 2),)
+    assert top.outputs[1] == TensorSpec((8, 2), "int64")
+
+
+def test_repeated_sections_carry_a_value_and_share_another() -> None:
+    text_of = """
+    h : 4 float32
+    $m : 4 float32
+    a = add(h, $m) : 4 float32
+    """
+    layer = op_lists.Section(op_lists.parse(text_of, {}, "float32"), 3, "h")
+    graph = op_lists.graph("g", (layer,))
+    assert len(graph.nodes) == 3
+    assert graph.nodes[1].inputs[0] == graph.nodes[0].outputs[0]
+    assert len({node.inputs[1] for node in graph.nodes}) == 1
+    assert graph.outputs == graph.nodes[2].outputs
+
+
+def test_a_missing_value_of_an_op_list_is_named() -> None:
+    ops = op_lists.parse("y = mm(q, w) : 8, 32 float32", {}, "float32")
+    with pytest.raises(op_lists.OpListError, match="'q' is neither declared nor made"):
+        op_lists.signatures(ops)
+
+
+def test_the_projects_own_workloads_parse() -> None:
+    found = load(sim_accuracy.WORKLOADS)
+    assert len(found) > 150
+    for workload in found:
+        CostModel.for_instance(workload.instance, workload.lnc)
+        if workload.mode == "program":
+            assert workload.program().steps
