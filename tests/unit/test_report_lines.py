@@ -242,6 +242,7 @@ def test_files_that_state_no_rank_are_called_files(tmp_path: Path) -> None:
     text = text_of(profile, summarize, summary_lines)
     assert "file 1 neuron:0" in text
     assert "rank file" not in text
+    assert "Span of all work, first start to last end over all files: 2.000 ms" in text
     assert "file: its place in the list of files; ranks do not tell the files apart" in text
 
 

@@ -27,7 +27,8 @@ def summary_lines(result: Summary, view: View) -> Iterator[Text]:
     """Files, health, devices and steps."""
     yield from title(view, "Summary")
     yield from _sources(result.sources, view)
-    yield Text(f"Span of all work: {format_ns(result.span_ns)}")
+    over = "" if len(result.sources) == 1 else ", first start to last end over all files"
+    yield Text(f"Span of all work{over}: {format_ns(result.span_ns)}")
     yield health_line(result.health)
     yield Text()
     yield from _devices(result, view)
