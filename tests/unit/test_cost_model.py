@@ -115,6 +115,25 @@ def test_in_place_and_overloaded_names_are_the_same_op(name: str) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "lists", "attributes"),
+    [
+        ("_foreach_add_", 2, (("alpha", 1),)),
+        ("_foreach_mul_", 1, (("scalar", 0.9),)),
+        ("_foreach_sqrt", 1, ()),
+        ("_foreach_addcdiv_", 3, (("scalars", (1.0, 1.0)),)),
+    ],
+)
+def test_an_op_over_lists_reads_each_list_once(
+    name: str, lists: int, attributes: tuple[tuple[str, object], ...]
+) -> None:
+    tensors = [spec(1024, 1024), spec(2048, 1024)] * lists
+    one_list = 2 * 3 * 1024 * 1024
+    cost = MODEL.op(OpSignature(f"aten::{name}", tuple(tensors), (), attributes))  # type: ignore[arg-type]
+    assert cost.hbm_read_bytes == pytest.approx(lists * one_list, rel=0.01)
+    assert cost.hbm_write_bytes == pytest.approx(one_list, rel=0.01)
+
+
 def test_programs_name_instructions_as_the_explorer_does() -> None:
     steps = [step for step, _ in leaves(MODEL.lower(mm(512, 512, 512)).steps)]
     opcodes = {step.opcode for step in steps if isinstance(step, Instruction)}

@@ -98,16 +98,26 @@ def _lists(op: OpSignature, passes: tuple[tuple[str, str], ...]) -> Lowered:
     return _over_lists(op, passes, lists, written=lists - 1)
 
 
+THREE_LISTS = ("addcmul", "addcdiv", "lerp")
+ONE_LIST = ("zero", "norm", "neg", "abs", "clamp_min", "clamp_max", "round", "sign", "max")
+SCALARS = ("scalar", "scalars", "exponent", "weight")
+"""Arguments that stand in for a further list."""
+
+
 def foreach(op: OpSignature, passes: tuple[tuple[str, str], ...]) -> Lowered:
     """An op over lists of tensors, one execution for all of them."""
-    elements = sum(numel(spec) for spec in op.inputs if spec is not None)
-    one_list = sum(numel(spec) for spec in op.outputs) or elements // (1 if _unary(op) else 2)
-    return _over_lists(op, passes, max(1, round(elements / max(1, one_list))), written=1)
+    lists = _num_lists(op, op.name.split(FOREACH)[-1].split(".")[0].rstrip("_"), passes)
+    return _over_lists(op, passes, lists, written=1)
 
 
-def _unary(op: OpSignature) -> bool:
-    """A list with a scalar, by the number of tensors: an odd one cannot be two equal lists."""
-    return len(op.inputs) % 2 == 1 or any(name == "scalar" for name, _ in op.attributes)
+def _num_lists(op: OpSignature, name: str, passes: tuple[tuple[str, str], ...]) -> int:
+    """Lists of tensors that the op reads, by its name and its scalar arguments."""
+    scalar = any(key in SCALARS for key, _ in op.attributes)
+    if name in THREE_LISTS:
+        return 2 if name == "lerp" and scalar else 3
+    if name in ONE_LIST or passes == (ACT,) or scalar or len(op.inputs) % 2 == 1:
+        return 1
+    return 2
 
 
 def _over_lists(
