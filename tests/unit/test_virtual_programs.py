@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
-from trnscope.sim.signature import CollectiveSpec, GraphNode, GraphSpec, OpSignature, TensorSpec
+from trnscope.sim.signature import (
+    CollectiveSpec,
+    ExecutionCost,
+    GraphNode,
+    GraphSpec,
+    OpSignature,
+    TensorSpec,
+)
 from trnscope.sim.virtual_trace.programs import cache_key, program_of
+from trnscope.sim.virtual_trace.recording import Work
 
 X = TensorSpec((128, 1024), "bfloat16")
+COST = ExecutionCost(
+    host_ns=1, device_ns=2, on_cpu=True, flops=7, hbm_read_bytes=512, hbm_write_bytes=2
+)
 LOSS = OpSignature("aten::mse_loss", (X, None, X), (TensorSpec((), "bfloat16"),))
 
 
@@ -33,10 +44,15 @@ def test_long_lists_are_cut() -> None:
 
 
 def test_copies_and_collectives_run_no_program_of_the_cache() -> None:
-    assert program_of("Memcpy h2d", None, on_cpu=False).cache_key is None
-    reduce = program_of("all_reduce", CollectiveSpec("all_reduce", 4096, 2), on_cpu=False)
+    copy = program_of("Memcpy h2d", None, COST)
+    assert (copy.cache_key, copy.work) == (None, None)
+    reduce = program_of("all_reduce", CollectiveSpec("all_reduce", 4096, 2), COST)
     assert reduce.cache_key is None
     assert reduce.collective is not None
     assert (reduce.collective.num_elements, reduce.collective.group_size) == (2048, 2)
-    fallback = program_of("aten::mse_loss", LOSS, on_cpu=True)
+
+
+def test_a_program_knows_its_work() -> None:
+    fallback = program_of("aten::mse_loss", LOSS, COST)
     assert (fallback.on_cpu, fallback.cache_key) == (True, cache_key(LOSS))
+    assert fallback.work == Work(flops=7, hbm_read_bytes=512, hbm_write_bytes=2)

@@ -187,4 +187,4 @@ def _program(number: int) -> Program:
     priced = active_device().prices.row(number)
     if priced is None:
         return Program(active_device().extension.executions()[number][1])
-    return program_of(priced.name, priced.signature, on_cpu=priced.cost.on_cpu)
+    return program_of(priced.name, priced.signature, priced.cost)

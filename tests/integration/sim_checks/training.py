@@ -17,14 +17,28 @@ Optimizer = Callable[[list[nn.Parameter]], torch.optim.Optimizer]
 Batch = Callable[[torch.Generator], tuple[torch.Tensor, torch.Tensor]]
 
 
+Norm = Callable[[int], nn.Module]
+
+
+class OpByOpNorm(nn.Module):
+    """RMSNorm of single ops, whose gradients are added in the same order on every device."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * self.weight
+
+
 class Block(nn.Module):
     """A layer of a small Llama."""
 
-    def __init__(self, width: int, heads: int) -> None:
+    def __init__(self, width: int, heads: int, norm: Norm) -> None:
         super().__init__()
         self.heads = heads
-        self.norm1 = nn.RMSNorm(width)
-        self.norm2 = nn.RMSNorm(width)
+        self.norm1 = norm(width)
+        self.norm2 = norm(width)
         self.qkv = nn.Linear(width, 3 * width, bias=False)
         self.out = nn.Linear(width, width, bias=False)
         self.gate = nn.Linear(width, 2 * width, bias=False)
@@ -57,11 +71,11 @@ def rotate(x: torch.Tensor) -> torch.Tensor:
 
 
 class Llama(nn.Module):
-    def __init__(self, vocabulary: int = 64, width: int = 32, layers: int = 2) -> None:
+    def __init__(self, norm: Norm, vocabulary: int = 64, width: int = 32, layers: int = 2) -> None:
         super().__init__()
         self.embed = nn.Embedding(vocabulary, width)
-        self.blocks = nn.ModuleList(Block(width, 4) for _ in range(layers))
-        self.norm = nn.RMSNorm(width)
+        self.blocks = nn.ModuleList(Block(width, 4, norm) for _ in range(layers))
+        self.norm = norm(width)
         self.head = nn.Linear(width, vocabulary, bias=False)
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
@@ -174,7 +188,16 @@ def check_mlp_with_foreach_adam() -> None:
 
 
 def check_llama_with_adamw() -> None:
-    must_be_equal(Llama, tokens, adamw)
+    must_be_equal(lambda: Llama(OpByOpNorm), tokens, adamw)
+
+
+def check_llama_with_fused_norms() -> None:
+    """A fused norm gives its whole gradient at once, the CPU's two parts: sums round otherwise."""
+    (ours, _), (theirs, _) = (
+        train(lambda: Llama(nn.RMSNorm), tokens, adamw, device) for device in ("neuron", "cpu")
+    )
+    assert ours[0] == theirs[0]
+    assert all(math.isclose(a, b, rel_tol=1e-6) for a, b in zip(ours, theirs, strict=True))
 
 
 def check_convolutions() -> None:
@@ -266,3 +289,24 @@ def check_checkpoint_draws_the_same_numbers_again() -> None:
     torch.manual_seed(1)
     checkpoint(model, x, use_reentrant=False).sum().backward()
     assert torch.equal(plain, x.grad.cpu())
+
+
+def check_rms_norm_and_its_gradients_equal_the_cpus() -> None:
+    for dtype in (torch.float32, torch.bfloat16):
+        for shape, num_dims in (((64, 96), 1), ((4, 6, 32), 2), ((32,), 1)):
+            generator = torch.Generator().manual_seed(0)
+            x, grad = (torch.randn(shape, generator=generator).to(dtype) for _ in range(2))
+            weight = torch.randn(shape[-num_dims:], generator=generator).to(dtype)
+            ours, theirs = (normed(device, x, weight, grad) for device in ("neuron", "cpu"))
+            assert all(map(torch.equal, ours, theirs)), (dtype, shape)
+
+
+def normed(
+    device: str, x: torch.Tensor, weight: torch.Tensor, grad: torch.Tensor
+) -> list[torch.Tensor]:
+    x, weight = (t.to(device).detach().clone().requires_grad_() for t in (x, weight))
+    y = torch.rms_norm(x, weight.shape, weight, 1e-6)
+    y.backward(grad.to(device))
+    plain = torch.rms_norm(x.detach(), weight.shape)
+    assert x.grad is not None and weight.grad is not None
+    return [t.detach().cpu() for t in (y, plain, x.grad, weight.grad)]

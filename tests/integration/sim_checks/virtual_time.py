@@ -48,6 +48,17 @@ def check_every_op_is_one_execution_and_views_are_none() -> None:
     assert names() == ["aten::addmm", "Memcpy d2d", "aten::relu", "aten::native_layer_norm"]
 
 
+def check_rms_norm_is_one_execution_each_way() -> None:
+    x = torch.randn(8, 16).to("neuron").requires_grad_()
+    norm = nn.RMSNorm(16).to("neuron")
+    start_afresh()
+    y = norm(x)
+    assert names() == ["aten::_fused_rms_norm"]
+    y.sum().backward()
+    assert names().count("aten::_fused_rms_norm_backward") == 1
+    assert not {"aten::pow", "aten::rsqrt"} & set(names())
+
+
 def check_costs_are_the_models() -> None:
     x = torch.randn(128, 64, dtype=torch.bfloat16, device="neuron")
     y = torch.randn(64, 256, dtype=torch.bfloat16, device="neuron")

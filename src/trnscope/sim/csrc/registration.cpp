@@ -18,6 +18,8 @@ constexpr std::array kAlsoWhole{
     "aten::embedding",
     "aten::_scaled_dot_product_fused_attention_overrideable",
     "aten::_scaled_dot_product_fused_attention_overrideable_backward",
+    "aten::_fused_rms_norm",
+    "aten::_fused_rms_norm_backward",
     "aten::_thnn_fused_lstm_cell",
     "aten::_thnn_fused_lstm_cell_backward_impl",
     "aten::_thnn_fused_gru_cell",

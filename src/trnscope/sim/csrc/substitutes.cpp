@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "recurrent.h"
+#include "rms_norm.h"
 
 namespace trnscope::sim {
 namespace {
@@ -89,6 +90,24 @@ void gru_cell_grad(Stack& stack, const std::optional<at::Generator>& /*generator
                     grads.hidden_bias});
 }
 
+// (input, normalized_shape, weight, eps)
+void rms_norm(Stack& stack, const std::optional<at::Generator>& /*generator*/) {
+    const auto num_dims = static_cast<std::int64_t>(stack[1].toIntVector().size());
+    auto [result, rstd] = rms_norm_forward(stack[0].toTensor(), num_dims, optional_tensor(stack[2]),
+                                           optional_double(stack[3]));
+    replace(stack, {result, rstd});
+}
+
+// (grad_out, input, normalized_shape, rstd, weight, output_mask)
+void rms_norm_grad(Stack& stack, const std::optional<at::Generator>& /*generator*/) {
+    const auto num_dims = static_cast<std::int64_t>(stack[2].toIntVector().size());
+    const c10::List<bool> mask = stack[5].toBoolList();
+    auto [input, weight] =
+        rms_norm_backward(stack[0].toTensor(), stack[1].toTensor(), num_dims, stack[3].toTensor(),
+                          optional_tensor(stack[4]), {mask.get(0), mask.get(1)});
+    replace(stack, {input, weight});
+}
+
 }  // namespace
 
 Substitute find_substitute(const std::string& name) {
@@ -96,6 +115,8 @@ Substitute find_substitute(const std::string& name) {
         {"aten::_scaled_dot_product_fused_attention_overrideable", &attention},
         {"aten::_scaled_dot_product_fused_attention_overrideable_backward", &attention_backward},
         {"aten::native_dropout", &dropout},
+        {"aten::_fused_rms_norm", &rms_norm},
+        {"aten::_fused_rms_norm_backward", &rms_norm_grad},
         {"aten::_thnn_fused_lstm_cell", &lstm_cell},
         {"aten::_thnn_fused_lstm_cell_backward_impl", &lstm_cell_grad},
         {"aten::_thnn_fused_gru_cell", &gru_cell},

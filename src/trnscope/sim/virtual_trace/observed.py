@@ -19,6 +19,7 @@ from trnscope.sim.virtual_trace.recording import (
     Recording,
     Simulation,
     WaitRow,
+    Work,
 )
 
 _BACKWARD_SCOPE = 1
@@ -44,6 +45,7 @@ class Program:
     cache_key: str | None = None
     on_cpu: bool = False
     collective: CollectiveInfo | None = None
+    work: Work | None = None
 
 
 Programs = Callable[[int], Program]
@@ -134,6 +136,7 @@ def _launch(values: Sequence[Any], known: set[int], programs: Programs) -> Launc
         switch_ns=switch_ns,
         on_cpu=program.on_cpu,
         collective=program.collective,
+        work=program.work,
         signature=signature,
     )
 

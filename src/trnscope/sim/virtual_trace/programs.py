@@ -6,23 +6,30 @@ import hashlib
 from collections.abc import Iterable
 
 from trnscope.sim.cost.program import item_bytes
-from trnscope.sim.signature import CollectiveSpec, GraphSpec, OpSignature, TensorSpec
+from trnscope.sim.signature import (
+    CollectiveSpec,
+    ExecutionCost,
+    GraphSpec,
+    OpSignature,
+    TensorSpec,
+)
 from trnscope.sim.virtual_trace.observed import Program
-from trnscope.sim.virtual_trace.recording import CollectiveInfo
+from trnscope.sim.virtual_trace.recording import CollectiveInfo, Work
 
 _MAX_TENSORS = 8
 """Shapes shown in a key; the hash tells the rest apart."""
 
 
 def program_of(
-    name: str, signature: OpSignature | GraphSpec | CollectiveSpec | None, *, on_cpu: bool
+    name: str, signature: OpSignature | GraphSpec | CollectiveSpec | None, cost: ExecutionCost
 ) -> Program:
     """What is known of a row of the device's table; without a signature it is a copy."""
     if signature is None:
         return Program(name)
     if isinstance(signature, CollectiveSpec):
         return Program(name, collective=_collective(signature))
-    return Program(name, cache_key(signature), on_cpu)
+    work = Work(cost.flops, cost.hbm_read_bytes, cost.hbm_write_bytes)
+    return Program(name, cache_key(signature), cost.on_cpu, work=work)
 
 
 def _collective(spec: CollectiveSpec) -> CollectiveInfo:

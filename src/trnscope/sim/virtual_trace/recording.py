@@ -83,6 +83,15 @@ class CollectiveInfo:
 
 
 @dataclass(frozen=True)
+class Work:
+    """What an execution does by the hardware model."""
+
+    flops: int
+    hbm_read_bytes: int
+    hbm_write_bytes: int
+
+
+@dataclass(frozen=True)
 class Launch:
     """One piece of device work and the host call that enqueued it."""
 
@@ -116,6 +125,8 @@ class Launch:
     on_cpu: bool = False
     """Whether the op fell back to the CPU."""
     collective: CollectiveInfo | None = None
+    work: Work | None = None
+    """None: a copy, a memset or a collective."""
     signature: int | None = None
     """Row in the device's table of signatures."""
 

@@ -14,6 +14,7 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -286,6 +287,8 @@ def _work_args(launch: Launch) -> dict[str, object]:
         args.update(bytes=launch.num_bytes, kind=kind, src=source, dst=target)
     elif launch.kind is LaunchKind.MEMSET:
         args.update(bytes=launch.num_bytes)
+    if launch.work is not None:
+        args.update(asdict(launch.work))
     if launch.collective is not None:
         args.update(_collective_args(launch.collective))
     return args
