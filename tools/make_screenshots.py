@@ -36,10 +36,18 @@ CHROMIUM_ARGS = [
 def overview(page: Page) -> None:
     """The first page, as it opens."""
     page.wait_for_selector(".parts")
+    page.wait_for_selector(".verdict")
+
+
+def finding(page: Page) -> None:
+    """The first cause, marked on the timeline."""
+    page.get_by_role("button", name="Show on the timeline").first.click()
+    page.wait_for_selector(".legend li")
 
 
 def timeline(page: Page) -> None:
     """A matrix product with what it is inside of."""
+    page.get_by_label("Finding to mark").select_option("")
     page.keyboard.press("/")
     page.keyboard.type("aten::addmm")
     page.wait_for_selector(".search-count:not(:empty)")
@@ -58,6 +66,7 @@ def ops(page: Page) -> None:
 
 SHOTS: dict[str, Callable[[Page], None]] = {
     "explorer-overview.png": overview,
+    "explorer-finding.png": finding,
     "explorer-timeline.png": timeline,
     "explorer-ops.png": ops,
 }

@@ -24,6 +24,8 @@ export const range = signal<Range | null>(initial.range);
 /** Marked times, ns on the axis. */
 export const marks = signal<number[]>(initial.marks);
 export const query = signal(initial.query);
+/** Which of the doctor's findings is marked on the timeline. */
+export const finding = signal<number | null>(initial.finding);
 
 /** Keep the address up to date; the browser's back button leads through the views. */
 export function followAddress(): void {
@@ -36,6 +38,7 @@ export function followAddress(): void {
       range: range.value,
       marks: marks.value,
       query: query.value,
+      finding: finding.value,
     });
     clearTimeout(timer);
     timer = window.setTimeout(() => history.replaceState(null, "", hash), 150);
@@ -47,6 +50,7 @@ export function followAddress(): void {
     range.value = state.range;
     marks.value = state.marks;
     query.value = state.query;
+    finding.value = state.finding;
     if (state.camera !== null) camera.value = state.camera;
   });
 }

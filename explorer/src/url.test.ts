@@ -8,6 +8,7 @@ const full: PageState = {
   range: { start: 10, end: 20 },
   marks: [3, 7],
   query: "aten::mm & <x>",
+  finding: 0,
 };
 
 it("leads back to the same view", () => {
@@ -15,7 +16,15 @@ it("leads back to the same view", () => {
 });
 
 it("leaves out what is not set", () => {
-  const empty = { ...full, camera: null, selected: null, range: null, marks: [], query: "" };
+  const empty = {
+    ...full,
+    camera: null,
+    selected: null,
+    range: null,
+    marks: [],
+    query: "",
+    finding: null,
+  };
   expect(encodeState(empty)).toBe("#timeline");
   expect(decodeState("#timeline")).toEqual(empty);
 });

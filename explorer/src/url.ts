@@ -11,17 +11,20 @@ export interface PageState {
   range: { start: number; end: number } | null;
   marks: number[];
   query: string;
+  /** Which finding is marked, from 0. */
+  finding: number | null;
 }
 
 /** "#timeline?at=0-1000&slice=0.17": short, readable, and only what is set. */
 export function encodeState(state: PageState): string {
   const parts = new URLSearchParams();
-  const { camera, selected, range, marks, query } = state;
+  const { camera, selected, range, marks, query, finding } = state;
   if (camera) parts.set("at", `${Math.round(camera.start)}_${Math.round(camera.end)}`);
   if (selected) parts.set("slice", `${selected.source}.${selected.slice}`);
   if (range) parts.set("range", `${Math.round(range.start)}_${Math.round(range.end)}`);
   if (marks.length) parts.set("marks", marks.map(Math.round).join("_"));
   if (query) parts.set("q", query);
+  if (finding !== null) parts.set("finding", `${finding + 1}`);
   const text = parts.toString();
   return `#${state.view}${text ? `?${text}` : ""}`;
 }
@@ -38,6 +41,7 @@ export function decodeState(hash: string): PageState {
     range: interval(parts.get("range")),
     marks: numbers(parts.get("marks"), "_"),
     query: parts.get("q") ?? "",
+    finding: numbers(parts.get("finding"), "_").map((at) => at - 1)[0] ?? null,
   };
 }
 

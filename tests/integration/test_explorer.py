@@ -119,6 +119,25 @@ def test_the_overview_says_what_the_command_line_says(page, cuda, cuda_url):
     expect(page.locator(".device dd").first).to_have_text(f"{device['busy_ns'] / 1e6:.3f} ms")
 
 
+def test_the_causes_are_the_doctors_and_lead_to_their_evidence(page, cuda, cuda_url):
+    document = printed("explain", str(cuda))
+    finding = document["findings"][0]
+    page.goto(cuda_url)
+    card = page.locator(".causes")
+    expect(card.locator(".verdict")).to_have_text(document["verdict"])
+    expect(card.locator("ol > li")).to_have_count(len(document["findings"]))
+    low, likely, high = (f"{ns / 1e6:.3f} ms" for ns in finding["recoverable_ns_per_step"])
+    first = card.locator("ol > li").first
+    for text in (finding["title"], likely, low, high, *finding["try"], finding["confidence"]):
+        expect(first).to_contain_text(text)
+    first.get_by_role("button", name="Show on the timeline").click()
+    chosen = page.get_by_label("Finding to mark")
+    expect(chosen).to_have_value("0")
+    page.wait_for_url(re.compile("finding=1"))
+    chosen.select_option("")
+    page.wait_for_url(re.compile("^(?!.*finding=)"))
+
+
 def test_a_step_leads_to_its_place_on_the_timeline(page, cuda, cuda_url):
     page.goto(cuda_url)
     page.locator(".bars .bar").nth(1).click()
@@ -350,6 +369,8 @@ def test_ten_thousand_tracks_stay_usable(page, browser, tmp_path):
         assert page.locator(".label").count() < 100
         page.locator(".tracks").evaluate("(box) => box.scrollTo(0, box.scrollHeight)")
         expect(page.locator(".label").last).to_contain_text("thread")
+        # The doctor may still be at work: stopping the server does not wait for it.
+        page.close()
 
 
 def test_an_incomplete_and_a_simulated_profile_say_so(page, browser, tmp_path):

@@ -51,6 +51,7 @@ def printed(*args: str) -> object:
         ("breakdown", ["breakdown"]),
         ("steps", ["steps"]),
         ("health", ["health"]),
+        ("explain", ["explain"]),
         ("ops", ["ops"]),
         ("ops?by=shape", ["ops", "--by", "shape"]),
         ("kernels", ["kernels"]),
@@ -59,6 +60,18 @@ def printed(*args: str) -> object:
 )
 def test_documents_are_those_of_the_command_line(client, path, command):
     assert client.get(f"/api/{path}").document == printed(*command, str(SMALL))
+
+
+def test_evidence_is_where_the_findings_say(client, profile):
+    findings = profile.explain().findings
+    document = client.get("/api/evidence").document
+    assert findings
+    assert [[ref["slice"] for ref in refs] for refs in document["findings"]] == [
+        list(finding.evidence[:500]) for finding in findings
+    ]
+    trace = profile.traces[findings[0].trace]
+    ref = document["findings"][0][0]
+    assert ref["name"] == trace.strings[int(trace.slices.name[ref["slice"]])]
 
 
 def test_a_question_that_the_profile_cannot_answer_says_why(client):

@@ -13,6 +13,32 @@ export interface Sentence {
   sentence: string;
 }
 
+export interface Finding {
+  code: string;
+  rule: string;
+  title: string;
+  /** Low, likely and high; null for a fault of the recording, which costs no step any time. */
+  recoverable_ns_per_step: [number, number, number] | null;
+  share_of_step: number | null;
+  confidence: "high" | "medium" | "low";
+  evidence: number[];
+  source: { file: string; line: number }[] | null;
+  try: string[];
+}
+
+export interface Explanation {
+  verdict: string;
+  abstained: boolean;
+  reason: string | null;
+  findings: Finding[];
+  withheld: { code: string; rule: string; reason: string }[];
+}
+
+export interface Evidence {
+  /** Of each finding, in their order. */
+  findings: SliceRef[][];
+}
+
 export interface HealthWarning {
   source: number;
   code: string;

@@ -4,6 +4,8 @@ import type { About, Breakdown, Ops, Sentence, Summary } from "../data/documents
 import { printable } from "../data/format";
 import { loaded } from "../data/loaded";
 import { When } from "../shell/parts";
+import { explanation } from "../timeline/evidence";
+import { CausesCard } from "./causes";
 import { DevicesCard } from "./devices";
 import { FilesCard, HealthCard } from "./health";
 import { StepsCard } from "./steps";
@@ -23,6 +25,7 @@ export function Overview(): JSX.Element {
             <When loaded={loaded<Sentence>("sentence").value}>
               {({ sentence }) => <h1 class="sentence">{withUnits(printable(sentence))}</h1>}
             </When>
+            <When loaded={explanation()}>{(found) => <CausesCard explanation={found} />}</When>
             <When loaded={loaded<Breakdown>("breakdown").value}>
               {(breakdown) => <StepsCard breakdown={breakdown} />}
             </When>

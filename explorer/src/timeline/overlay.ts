@@ -17,6 +17,8 @@ export interface OverlayScene {
   matches: SliceRef[];
   range: { start: number; end: number } | null;
   marks: number[];
+  /** What the marked finding is about. */
+  evidence: SliceRef[];
   /** Time under the mouse. */
   pointer: number | null;
   colors: OverlayColors;
@@ -30,6 +32,7 @@ export interface OverlayColors {
   panel: string;
   raised: string;
   rangeFill: string;
+  finding: string;
 }
 
 const MAX_ARROWS = 60;
@@ -37,6 +40,7 @@ const MAX_ARROWS = 60;
 export function paintOverlay(context: CanvasRenderingContext2D, scene: OverlayScene): void {
   paintRange(context, scene);
   paintMatches(context, scene);
+  paintEvidence(context, scene);
   paintMarks(context, scene);
   if (scene.details !== null) {
     for (const { cause, effect } of scene.details.links.slice(0, MAX_ARROWS)) {
@@ -125,6 +129,21 @@ function paintMatches(context: CanvasRenderingContext2D, scene: OverlayScene): v
     context.fillRect(left, y + LANE_HEIGHT - 4, width, 3);
     if (width < 4) context.fillRect(left, y, 2, LANE_HEIGHT - 2);
   }
+}
+
+function paintEvidence(context: CanvasRenderingContext2D, scene: OverlayScene): void {
+  context.fillStyle = scene.colors.finding;
+  context.strokeStyle = scene.colors.finding;
+  for (const slice of scene.evidence) {
+    const left = Math.max(xOf(scene, slice.at_ns), -4);
+    const right = Math.min(xOf(scene, slice.at_ns + slice.duration_ns), scene.width + 4);
+    if (right < 0 || left > scene.width) continue;
+    const y = laneY(scene.layout, scene.tracks, slice.lane) - scene.scroll;
+    context.lineWidth = 2;
+    context.strokeRect(left, y, Math.max(right - left, 2), LANE_HEIGHT - 2);
+    context.fillRect(left - 1, y - 4, Math.max(right - left, 2) + 2, 3);
+  }
+  context.lineWidth = 1;
 }
 
 function paintMarks(context: CanvasRenderingContext2D, scene: OverlayScene): void {

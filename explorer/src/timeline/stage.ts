@@ -14,6 +14,7 @@ import {
   visibleRows,
   type Layout,
 } from "./layout";
+import { evidence } from "./evidence";
 import { Loader } from "./loader";
 import { paintGrid, paintOverlay, paintRuler, type OverlayColors } from "./overlay";
 import { paintSlices } from "./paint";
@@ -72,7 +73,7 @@ export class Stage {
         // Read all that the picture depends on, so that a change of any draws it again.
         void [camera.value, this.layout.value, this.scroll.value, this.size.value, range.value];
         void [this.loader.rects.value, this.pointer.value, details.value, marks.value];
-        void [query.value, theme.value, found.value];
+        void [query.value, theme.value, found.value, evidence.value];
         this.schedule(canvases);
       }),
     ];
@@ -183,6 +184,7 @@ export class Stage {
       matches: found.peek()?.slices ?? [],
       range: range.peek(),
       marks: marks.peek(),
+      evidence: evidence.peek(),
       pointer: this.pointer.peek(),
       colors,
     };
@@ -240,5 +242,6 @@ function overlayColors(element: Element): OverlayColors {
     panel: color("panel"),
     raised: color("raised"),
     rangeFill: color("range-fill"),
+    finding: color("finding"),
   };
 }

@@ -3,14 +3,15 @@ import { useSignal, type Signal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import type { Tracks } from "../data/documents";
-import { formatNs, plural } from "../data/format";
+import { formatNs, plural, printable, shorten } from "../data/format";
 import { loaded } from "../data/loaded";
 import { Name, Problem, When } from "../shell/parts";
 import { isTyping } from "../shell/search";
-import { camera, range, selected } from "../state";
+import { camera, finding, range, selected } from "../state";
 import { whole, zoomAt } from "./camera";
 import { familiesOf, familyColor } from "./colors";
 import { DetailsPanel } from "./details";
+import { explanation, showFinding } from "./evidence";
 import { onKey } from "./keys";
 import { LABELS_WIDTH, Labels } from "./labels";
 import { listen, type Hover } from "./pointer";
@@ -77,6 +78,7 @@ function Toolbar({ stage, isCommon }: { stage: Stage; isCommon: boolean }): JSX.
       <span class="note on-screen">
         {at && `${formatNs(Math.round(at.end - at.start))} on screen`}
       </span>
+      <FindingChoice />
       {!isCommon && <span class="warn">These files share no clock: each begins at 0.</span>}
       <ul class="legend" aria-label="Colours">
         {familiesOf(stage.loader.kinds.value).map(([family, word]) => (
@@ -87,6 +89,30 @@ function Toolbar({ stage, isCommon }: { stage: Stage; isCommon: boolean }): JSX.
         ))}
       </ul>
     </div>
+  );
+}
+
+/** Which finding is marked; nothing where there is none to choose. */
+function FindingChoice(): JSX.Element | null {
+  const found = explanation();
+  if (found.state !== "ready" || found.value.findings.length === 0) return null;
+  return (
+    <select
+      aria-label="Finding to mark"
+      value={finding.value === null ? "" : `${finding.value}`}
+      onChange={(event) => {
+        const value = event.currentTarget.value;
+        if (value === "") finding.value = null;
+        else showFinding(Number(value));
+      }}
+    >
+      <option value="">no finding marked</option>
+      {found.value.findings.map((each, at) => (
+        <option key={each.code} value={`${at}`}>
+          {shorten(`${at + 1}. ${printable(each.title)}`, 56)}
+        </option>
+      ))}
+    </select>
   );
 }
 

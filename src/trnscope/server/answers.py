@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
+from functools import cached_property
 from threading import Lock
 
 from trnscope import __version__
+from trnscope.advisor.finding import Explanation
 from trnscope.opened import OpenedProfile
 from trnscope.report.document import to_json_text
 from trnscope.report.marks import incomplete_reason
@@ -20,21 +23,28 @@ class Answers:
     def __init__(self, profile: OpenedProfile) -> None:
         self._profile = profile
         self._known: dict[tuple[str, str], str] = {}
-        self._lock = Lock()
+        self._locks: defaultdict[tuple[str, str], Lock] = defaultdict(Lock)
 
     def text(self, question: str, by: str = "") -> str:
         """One document; raises :class:`UsageError` where the profile cannot answer."""
-        with self._lock:
-            key = (question, by)
+        key = (question, by)
+        # A lock for each question: a long one keeps only those waiting who ask the same.
+        with self._locks[key]:
             if key not in self._known:
                 self._known[key] = to_json_text(self._document(question, by), indent=None)
             return self._known[key]
+
+    @cached_property
+    def explanation(self) -> Explanation:
+        """The doctor's findings."""
+        return self._profile.explain()
 
     def _document(self, question: str, by: str) -> object:
         profile = self._profile
         plain: dict[str, Document] = {
             "about": self._about,
             "sentence": self._sentence,
+            "explain": lambda: self.explanation.to_json(),
             "summary": lambda: profile.summary().to_json(),
             "breakdown": lambda: profile.breakdown().to_json(),
             "steps": lambda: profile.steps().to_json(),

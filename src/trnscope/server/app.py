@@ -28,6 +28,8 @@ from trnscope.server.viewport import MAX_LANES, Viewports
 
 ARROW = "application/vnd.apache.arrow.stream"
 WINDOW_ROWS = 500
+MAX_EVIDENCE = 500
+"""Slices of one finding that are drawn; the longest come first."""
 _GROUPINGS = {
     "ops": [each.value for each in GroupBy],
     "kernels": [each.value for each in KernelsBy],
@@ -37,10 +39,21 @@ _GROUPINGS = {
 def make_app(profile: OpenedProfile, access: Access, page: Path) -> Starlette:
     """The application that shows one profile; ``page`` is the folder of the built page."""
     handlers = _Handlers(profile)
-    questions = ("about", "sentence", "summary", "breakdown", "steps", "health", "ops", "kernels")
+    questions = (
+        "about",
+        "sentence",
+        "explain",
+        "summary",
+        "breakdown",
+        "steps",
+        "health",
+        "ops",
+        "kernels",
+    )
     routes = [Route(f"/api/{name}", handlers.answer(name)) for name in questions]
     routes += [
         Route("/api/tracks", handlers.tracks),
+        Route("/api/evidence", handlers.evidence),
         Route("/api/timeline", handlers.timeline),
         Route("/api/search", handlers.search),
         Route("/api/slice/{source:int}/{slice:int}", handlers.slice),
@@ -89,6 +102,18 @@ class _Handlers:
         lanes = _lanes(request.query_params.get("lanes", ""))
         body = self._viewports.query(lanes, start_ns, end_ns, num_px)
         return Response(body, headers={"Cache-Control": "no-store"}, media_type=ARROW)
+
+    def evidence(self, _request: Request) -> Response:
+        """Where the evidence of each finding is, in the order of the findings."""
+        self._answers.text("explain")
+        findings = [
+            [
+                self._finder.ref(finding.trace, slice_id).to_json()
+                for slice_id in finding.evidence[:MAX_EVIDENCE]
+            ]
+            for finding in self._answers.explanation.findings
+        ]
+        return json_response({"schema": 1, "findings": findings})
 
     def search(self, request: Request) -> Response:
         """Slices by name."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 import socket
 from collections.abc import Callable
@@ -15,6 +16,8 @@ from trnscope.server.guard import Access
 USUAL_PORT = 8417
 PAGE = Path(__file__).parent / "static"
 _ADDRESS = "127.0.0.1"
+_PATIENCE_SECONDS = 1
+"""How long Ctrl+C waits for answers that are being computed."""
 
 
 @dataclass(frozen=True)
@@ -57,18 +60,29 @@ def listen(port: int | None = None) -> Listening:
 
 
 def serve(profile: OpenedProfile, listening: Listening, ready: Callable[[], None]) -> None:
-    """Serve until interrupted; ``ready`` is called once requests will be answered."""
+    """Serve until interrupted; ``ready`` is called once requests will be answered.
+
+    A thread may still be computing an answer when this returns; nobody waits for it.
+    """
     import uvicorn
 
     from trnscope.server.app import make_app
 
     app = make_app(profile, listening.access, require_page())
     config = uvicorn.Config(
-        app, log_level="warning", access_log=False, lifespan="off", server_header=False
+        app,
+        log_level="warning",
+        access_log=False,
+        lifespan="off",
+        server_header=False,
+        timeout_graceful_shutdown=_PATIENCE_SECONDS,
     )
+    server = uvicorn.Server(config)
+    # What is given up on the way out is no error.
+    logging.getLogger("uvicorn.error").addFilter(lambda _: not server.should_exit)
     ready()
     try:
-        uvicorn.Server(config).run(sockets=[listening.socket])
+        server.run(sockets=[listening.socket])
     except KeyboardInterrupt:
         # The usual way to stop it; not a failure.
         return

@@ -53,6 +53,9 @@ def open(
             typer.launch(listening.url)
 
     serve(profile, listening, ready)
+    sys.stdout.flush()
+    # At once: the interpreter's own end would wait for answers that are still being computed.
+    os._exit(0)
 
 
 def _has_screen() -> bool:
