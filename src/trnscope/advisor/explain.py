@@ -30,7 +30,7 @@ from trnscope.store.reader import Trace
 
 LEAST_SHARE = 0.05
 """Of a step; less is not worth an edit, and hardly more than what steps vary by themselves
-(TraceML calls 3 % between runs moderate and 8 % material, expert_rules.md 113)."""
+(TraceML calls 3 % between runs moderate and 8 % material)."""
 LEAST_SHARE_OF_A_GUESS = 0.1
 """The same for a finding of low confidence. Ours."""
 SAME_TIME = 0.5

@@ -23,8 +23,8 @@ LEAST_LOADER_WAIT_NS = 500_000
 LEAST_BLOCKED_NS = 50_000
 """A launch takes some 10 µs; one that takes longer may have waited for room in the queue."""
 FULL_QUEUE = 500
-"""Pieces of work queued from which on a long launch waited for room: CUDA holds 1,024 launches
-(expert_rules.md 93), and a launch may be of several pieces."""
+"""Pieces of work queued from which on a long launch waited for room: CUDA holds 1,024 launches, and
+a launch may be of several pieces."""
 CLOCK_TOLERANCE_NS = 5_000
 """Device work may end so much after the call that waited for it: the two clocks differ."""
 

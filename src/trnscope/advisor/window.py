@@ -14,7 +14,7 @@ from trnscope.store.reader import Trace
 
 STANDS_OUT = 3.0
 """A step longer than this many medians is left out: compiling and first allocations take that
-long, an ordinary step does not (gpu-idle flags a first step beyond 3x, expert_rules.md 109)."""
+long, an ordinary step does not (gpu-idle flags a first step beyond 3x)."""
 MOST_WORK = 100_000
 """Pieces of device work that are replayed: a run of the graph takes some 3 µs for each, and a
 diagnosis some thirty runs. More steps would not change a mean by much."""

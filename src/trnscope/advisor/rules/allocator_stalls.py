@@ -48,7 +48,7 @@ class AllocatorStallsRule(Rule):
 
     References
     ----------
-    msprof-analyze's allocator rule (expert_rules.md 75); torch's "Memory management" notes.
+    msprof-analyze's allocator rule; torch's "Memory management" notes.
     """
 
     code = "ME01"

@@ -43,7 +43,7 @@ class CompileInWindowRule(Rule):
     References
     ----------
     torch.compile: "Compile time and caching"; profiling the compiler instead of the run is a
-    complaint of its own (user_reports.md 2.O).
+    complaint in Neuron Explorer's own troubleshooting.
     """
 
     code = "CO01"

@@ -52,7 +52,7 @@ class DtypeCastsRule(Rule):
 
     References
     ----------
-    xprof's needless conversions (expert_rules.md 56).
+    xprof's needless conversions.
     """
 
     code = "OP07"

@@ -13,7 +13,7 @@ from trnscope.model.kinds import SliceKind
 
 LOW_SHARE, LIKELY_SHARE = 0.3, 0.6
 """How much of it overlapping can hide: from one bucket less in the way to most of it. TraceLens
-supposes 85 % (expert_rules.md, 3.1). High is all of it."""
+supposes 85 %. High is all of it."""
 
 
 class ExposedCommunicationRule(Rule):
@@ -49,7 +49,7 @@ class ExposedCommunicationRule(Rule):
 
     References
     ----------
-    TraceLens, nsys-ai (expert_rules.md 81, 96); HTA on where overlap is booked (#241).
+    TraceLens, nsys-ai; HTA on where overlap is booked (#241).
     """
 
     code = "CM01"

@@ -59,7 +59,7 @@ class Fp32MatmulRule(Rule):
 
     References
     ----------
-    torch_tb_profiler's tensor-core rule (expert_rules.md 13); peaks: trnscope's hardware data.
+    torch_tb_profiler's tensor-core rule; peaks: trnscope's hardware data.
     """
 
     code = "OP05"

@@ -47,7 +47,7 @@ class GcInStepRule(Rule):
 
     References
     ----------
-    msprof-analyze flags pauses above 1 ms (expert_rules.md 71).
+    msprof-analyze flags pauses above 1 ms.
     """
 
     code = "HO04"

@@ -63,7 +63,7 @@ class IncompleteCaptureRule(Rule):
 
     References
     ----------
-    Missing and doubled data is the most frequent complaint (user_reports.md, C and D); a confident
+    Missing and doubled data is what users of profilers report most; a confident
     diagnosis of an empty window: GindaChen/nsys-ai#498.
     """
 

@@ -20,7 +20,7 @@ _ANY = re.compile("")
 _LAUNCH = re.compile(r"Launch|nrt_execute|Enqueue")
 BUSY_ENOUGH = 0.8
 """A device that works more than this share of the time is not short of launches; VTune flags a
-GPU under 80 % (expert_rules.md 40)."""
+GPU under 80 %."""
 LEAST_LAUNCHES = 50
 """Launches per step; below, it is not launching that takes the time. Ours."""
 MOST_PER_LAUNCH_NS = 200_000
@@ -66,7 +66,7 @@ class LaunchBoundRule(Rule):
 
     References
     ----------
-    HTA's kernel launch statistics and TraceLens' idle rule (expert_rules.md 79, 91).
+    HTA's kernel launch statistics and TraceLens' idle rule.
     """
 
     code = "HO02"

@@ -58,7 +58,7 @@ class LayoutCopiesRule(Rule):
 
     References
     ----------
-    xprof's unfused transposes, TraceLens' batch norm rule (expert_rules.md 56, 89).
+    xprof's unfused transposes, TraceLens' batch norm rule.
     """
 
     code = "OP06"

@@ -19,9 +19,9 @@ _ATEN = re.compile(r"^aten::")
 TINY_OP_NS = 20_000
 """A host op shorter than this is mostly dispatch, which takes 2 to 10 µs, more under a profiler."""
 TINY_KERNEL_NS = 10_000
-"""nsys-ai calls launches averaging less than this small (expert_rules.md 98)."""
+"""nsys-ai calls launches averaging less than this small."""
 LEAST_PER_STEP = 300
-"""Below, there is not enough to fuse; TraceML and others ask for 500 ops (expert_rules.md 120)."""
+"""Below, there is not enough to fuse; TraceML and others ask for 500 ops."""
 LEAST_SHARE = 0.2
 """Of the step. Ours: below, other work is the better aim."""
 LOW_SHARE, LIKELY_SHARE, HIGH_SHARE = 0.3, 0.5, 0.8
@@ -59,7 +59,7 @@ class ManyTinyOpsRule(Rule):
 
     References
     ----------
-    VTune's many short tasks, nsys-ai, TraceML (expert_rules.md 42, 98, 120).
+    VTune's many short tasks, nsys-ai, TraceML.
     """
 
     code = "OP01"

@@ -56,7 +56,7 @@ class PointwiseChainRule(Rule):
 
     References
     ----------
-    TraceLens' element-wise rule (expert_rules.md 82); msprof-analyze's repeated sequences (76).
+    TraceLens' element-wise rule; msprof-analyze's repeated sequences.
     """
 
     code = "OP04"

@@ -13,8 +13,8 @@ from trnscope.advisor.words import percent
 _OWN = re.compile(r"^(?!Command Buffer Full)")
 """Nsight's exception: there the host waits because it launches faster than the device works."""
 LEAST_SLOWDOWN = 0.25
-"""Of a recorded step over one that is not recorded; stacks alone cost some 7 % (user_reports.md,
-B), a quarter changes what a step is bound by. Ours."""
+"""Of a recorded step over one that is not recorded; stacks alone cost
+some 7 % (vllm-project/vllm#35240), a quarter changes what a step is bound by. Ours."""
 LEAST_SHARE = 0.05
 """Of the steps, that the profiler's own slices take. Ours."""
 
@@ -51,7 +51,7 @@ class ProfilerOverheadRule(Rule):
 
     References
     ----------
-    User reports, B: profiler cost.
+    User reports of what profilers cost: pytorch/kineto#325, vllm-project/vllm#35240.
     """
 
     code = "CA04"

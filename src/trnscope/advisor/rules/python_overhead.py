@@ -57,7 +57,7 @@ class PythonOverheadRule(Rule):
 
     References
     ----------
-    pytscope's and train-doctor's phases for logging and checkpoints (expert_rules.md 118).
+    pytscope's and train-doctor's phases for logging and checkpoints.
     """
 
     code = "HO03"

@@ -48,7 +48,7 @@ class SlowSampleCodeRule(Rule):
 
     References
     ----------
-    train-doctor and fournex split the wait for data in the same way (expert_rules.md 103, 116).
+    train-doctor and fournex split the wait for data in the same way.
     """
 
     code = "IN03"

@@ -55,7 +55,7 @@ class SmallCollectivesRule(Rule):
 
     References
     ----------
-    msprof-analyze's small packets (expert_rules.md 67).
+    msprof-analyze's small packets.
     """
 
     code = "CM02"

@@ -54,7 +54,7 @@ class SmallMatmulsRule(Rule):
 
     References
     ----------
-    TraceLens' many tiny batched products (expert_rules.md 90).
+    TraceLens' many tiny batched products.
     """
 
     code = "OP09"

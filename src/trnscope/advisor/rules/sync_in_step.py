@@ -67,7 +67,7 @@ class SyncInStepRule(Rule):
     References
     ----------
     PyTorch performance tuning guide, "Avoid unnecessary CPU-GPU synchronization"; a wait that costs
-    nothing is the example of gpu-idle's author (expert_rules.md 3.1).
+    nothing is the example of gpu-idle's author.
     """
 
     code = "HO01"

@@ -55,7 +55,7 @@ class UnfusedAttentionRule(Rule):
 
     References
     ----------
-    FlashAttention, arXiv 2205.14135; TraceLens (expert_rules.md 88).
+    FlashAttention, arXiv 2205.14135; TraceLens.
     """
 
     code = "OP08"

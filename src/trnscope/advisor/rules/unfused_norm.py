@@ -60,7 +60,7 @@ class UnfusedNormRule(Rule):
 
     References
     ----------
-    TraceLens' norm rule (expert_rules.md 83).
+    TraceLens' norm rule.
     """
 
     code = "OP03"

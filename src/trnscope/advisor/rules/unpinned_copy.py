@@ -49,7 +49,7 @@ class UnpinnedCopyRule(Rule):
 
     References
     ----------
-    Nsight Systems flags the same ("async copy from pageable memory", expert_rules.md 17).
+    Nsight Systems flags the same ("async copy from pageable memory").
     """
 
     code = "IN04"

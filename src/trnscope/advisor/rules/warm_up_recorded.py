@@ -45,7 +45,7 @@ class WarmUpRecordedRule(Rule):
 
     References
     ----------
-    gpu-idle and others flag a first step above three times the median (expert_rules.md 109).
+    gpu-idle and others flag a first step above three times the median.
     """
 
     code = "CA02"
