@@ -202,7 +202,7 @@ def test_trnscope_profile_writes_virtual_time_and_the_same_bytes_twice(tmp_path:
     assert json.loads(traces[0].read_text())["trnscopeSimulation"]["clock"] == "virtual"
     assert_all_linked(traces[0])
     profile = trnscope.open(traces[0])
-    assert [step.name for step in profile.steps().steps] == ["ProfilerStep#2", "ProfilerStep#3"]
+    assert [step.name for step in profile.steps().rows] == ["ProfilerStep#2", "ProfilerStep#3"]
     assert profile.simulated_by is not None and profile.simulated_by.startswith("trn2 model v")
 
 
@@ -289,7 +289,8 @@ def test_each_rank_has_a_profile_with_its_collectives(tmp_path: Path) -> None:
     done = run_command(tmp_path, *options, program, "--nproc-per-node", "2", script)
     assert done.returncode == 0, done.stderr[-4000:]
     document = json.loads(done.stdout.splitlines()[-1])
-    assert [process["rank"] for process in document["processes"]] == [0, 1]
+    recorded = [process for process in document["processes"] if process["trace"] is not None]
+    assert [process["rank"] for process in recorded] == [0, 1]
     devices = document["summary"]["devices"]
     assert [device["device"] for device in devices] == ["neuron:0", "neuron:1"]
     assert all(device["communication_ns"] > 0 for device in devices)
