@@ -161,8 +161,8 @@ def merged(passes: tuple[Pass, ...]) -> tuple[Pass, ...]:
     """Passes that one instruction can do together, as the instruction set allows.
 
     Every engine converts types as it writes, so a cast beside another pass is free; TENSOR_SCALAR
-    applies two operations; ACTIVATE scales and shifts its input; SCALAR_TENSOR_TENSOR applies a
-    scalar before a tensor.
+    applies two operations; ACTIVATE scales and shifts its input and can sum its results as it goes;
+    SCALAR_TENSOR_TENSOR applies a scalar before a tensor.
     """
     found: list[Pass] = []
     for number, work in enumerate(passes):
@@ -171,8 +171,15 @@ def merged(passes: tuple[Pass, ...]) -> tuple[Pass, ...]:
             continue
         if work.opcode == "TENSOR_SCALAR" and after is not None and _absorbs(work, after):
             continue
+        if work.opcode == "TENSOR_REDUCE" and found and _accumulates(found[-1], work):
+            found[-1] = replace(found[-1], opcode="ACTIVATE_REDUCE")
+            continue
         found.append(work)
     return tuple(found) or passes[:1]
+
+
+def _accumulates(work: Pass, after: Pass) -> bool:
+    return work.opcode == "ACTIVATE" and after.elements == work.elements
 
 
 def _absorbs(work: Pass, after: Pass) -> bool:

@@ -222,6 +222,7 @@ class _Machine:
             self.engines[3] = self.engines[1]
         self.busy = [0.0] * len(ENGINES)
         self.active_until = [0.0] * len(ENGINES)
+        self.result_at = [0.0] * len(ENGINES)
         self.end = 0.0
         self.issuing = 0.0
         self.data = _Server()
@@ -233,6 +234,9 @@ class _Machine:
 
     def schedule(self) -> Schedule:
         self.busy[DMA] = max(self.busy[DMA], self.issuing)
+        for engine in range(len(ENGINES)):
+            last = self.result_at[engine] - self.active_until[engine]
+            self.busy[engine] = min(self.end, self.busy[engine] + last)
         busy = {name: round(ns) for name, ns in zip(ENGINES, self.busy, strict=True) if ns}
         executions = _apart(self.executions)
         memory = memory_use(self.program, executions)
@@ -272,7 +276,7 @@ class _Machine:
         if self.throttle and engine == 0:
             busy, result = self._throttled(max(ready, self.engines[0].free), busy, result)
         start = self.engines[engine].claim_whole(ready, busy)
-        self._count(engine, start, result)
+        self._count(engine, start, busy, result)
         self._write(leaf, start + result, engine)
         self._note(leaf, start, result)
 
@@ -328,13 +332,15 @@ class _Machine:
             tile.released[tile.current] = end
             tile.writer = engine
 
-    def _count(self, engine: int, start: float, duration: float) -> None:
+    def _count(self, engine: int, start: float, busy: float, result: float) -> None:
+        """Busy time: the work, and the wait for its result until the next one starts."""
         until = self.active_until[engine]
-        finish = start + duration
-        if finish > until:
-            self.busy[engine] += finish - max(start, until)
-            self.active_until[engine] = finish
-        self.end = max(self.end, finish)
+        if start >= until:
+            self.busy[engine] += max(0.0, min(self.result_at[engine], start) - until)
+            self.active_until[engine] = start + busy
+            self.result_at[engine] = start + result
+        self.busy[engine] += busy
+        self.end = max(self.end, start + result)
 
     def _note(self, leaf: _Leaf, start: float, duration: float) -> None:
         if self.room <= 0:
@@ -355,7 +361,7 @@ class _Machine:
 
     def _clocks(self, loop: _LoopNode) -> list[float]:
         """Every clock in an order that does not depend on which buffer is current."""
-        clocks = [*self.busy, *self.active_until, self.end, self.issuing]
+        clocks = [*self.busy, *self.active_until, *self.result_at, self.end, self.issuing]
         for server in (*self.engines, self.data, self.issue):
             clocks += server.clocks()
         for number in loop.tiles:
@@ -368,7 +374,7 @@ class _Machine:
     def _advance(self, loop: _LoopNode, now: list[float], before: list[float], times: int) -> None:
         """Move every clock on by ``times`` periods."""
         moved = iter([a + (a - b) * times for a, b in zip(now, before, strict=True)])
-        for clocks in (self.busy, self.active_until):
+        for clocks in (self.busy, self.active_until, self.result_at):
             clocks[:] = [next(moved) for _ in clocks]
         self.end = next(moved)
         self.issuing = next(moved)
