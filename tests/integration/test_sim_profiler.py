@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -228,8 +229,13 @@ def test_the_example_runs_unmodified_and_the_same_each_time(tmp_path: Path) -> N
     assert document["processes"][0]["device"] == "sim:trn2.3xlarge"
     (folder,) = (tmp_path / "a" / "neuron-profile").glob("*/*")
     assert_all_linked(folder / "trace.json")
-    assert (folder / "system_profile.json").is_file()
     assert list(folder.rglob("Instruction.parquet"))
+    tables = folder / "profiles" / "global" / "profile@latest"
+    written = [folder / "trace.json", folder / "system_profile.json", tables]
+    times = {trnscope.open(path).summary().devices[0].sum_ns for path in written}
+    (total,) = re.findall(r"Self NEURON time total: ([\d.]+)ms", done.stdout)
+    assert len(times) == 1
+    assert f"{times.pop() / 1e6:.3f}" == total
 
 
 def test_the_report_says_simulated(tmp_path: Path) -> None:

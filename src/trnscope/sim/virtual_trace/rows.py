@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 
 Place = tuple[int | str, int | str]
 """Process and thread of a row."""
@@ -16,7 +17,7 @@ def complete(
     return (
         f'{{"ph": "X", "cat": "{category}", {_name_and_place(name, place)}, '
         f'"ts": {micros(start_ns)}, "dur": {micros(end_ns - start_ns)}, '
-        f'"args": {json.dumps(args)}}}'
+        f'"args": {_object(args)}}}'
     )
 
 
@@ -33,7 +34,7 @@ def instant(name: str, place: Place, time_ns: int, args: Mapping[str, object]) -
     """A point in time of a thread."""
     return (
         f'{{"ph": "i", "cat": "cpu_instant_event", "s": "t", {_name_and_place(name, place)}, '
-        f'"ts": {micros(time_ns)}, "args": {json.dumps(args)}}}'
+        f'"ts": {micros(time_ns)}, "args": {_object(args)}}}'
     )
 
 
@@ -56,6 +57,10 @@ def metadata(name: str, place: Place, value: str | int) -> str:
     )
 
 
+_object = json.JSONEncoder(check_circular=False).encode
+"""As json.dumps, for objects that we have just made."""
+
+
 def micros(time_ns: int) -> str:
     """Nanoseconds as a JSON number of microseconds."""
     whole, rest = divmod(time_ns, 1000)
@@ -63,8 +68,14 @@ def micros(time_ns: int) -> str:
 
 
 def _name_and_place(name: str, place: Place) -> str:
-    return f'"name": {json.dumps(name)}, {_place(place)}'
+    return f'"name": {_text(name)}, {_place(place)}'
 
 
+@lru_cache(maxsize=4096)
 def _place(place: Place) -> str:
     return f'"pid": {json.dumps(place[0])}, "tid": {json.dumps(place[1])}'
+
+
+@lru_cache(maxsize=4096)
+def _text(text: str) -> str:
+    return json.dumps(text)
