@@ -300,6 +300,16 @@ def test_a_part_of_a_range_counts_what_lies_inside(client, profile):
     assert client.get("/api/window?start=5&end=5").status == 400
 
 
+def test_the_example_of_the_metrics_page(tmp_path):
+    events = [kernel("k", 0, 0.01), kernel("k", 0.015, 0.01)]
+    profile = trnscope.open(write(tmp_path / "t.json", events))
+    window = profile.window(5, 20)
+    (row,), (device,) = window.rows, window.devices
+    assert (row.name, row.kind, row.count, row.sum_ns) == ("k", "kernel", 2, 10)
+    assert (device.busy_ns, device.idle_ns) == (10, 5)
+    assert window.num_slices == 2
+
+
 def test_every_kind_of_slice_has_a_word():
     assert set(KIND_WORDS) == set(SliceKind)
 

@@ -10,6 +10,16 @@ import { familyColor } from "../timeline/colors";
 const LISTED = 8;
 
 export function TopOpsCard({ ops }: { ops: Ops }): JSX.Element {
+  if (ops.ops.length === 0) {
+    return (
+      <Card title="Busiest ops">
+        <p class="note">No ops were recorded: the profile holds the device's side alone.</p>
+        <button type="button" onClick={() => (view.value = "kernels")}>
+          All device work
+        </button>
+      </Card>
+    );
+  }
   const hasDevice = ops.unattributed_device_ns !== null;
   const own = (op: Ops["ops"][number]): number =>
     hasDevice ? (op.self_device_ns ?? 0) : op.self_cpu_ns;
