@@ -84,6 +84,22 @@ def test_deep_zoom_gives_the_slices_themselves(trace):
     assert rows.start_ns.tolist() == s.start_ns[expected].tolist()
 
 
+@given(start=st.integers(0, 100_000_000), exponent=st.integers(5, 19))
+@settings(max_examples=60, deadline=None)
+def test_a_row_names_the_longest_of_its_slices(trace, start, exponent):
+    s = trace.slices
+    # Below 1 µs a pixel rows are made of the slices themselves.
+    rows = ZoomIndex(trace).query([0], start, start + (1 << exponent), 700)
+    columns = (rows.start_ns, rows.count, rows.busy_ns, rows.longest)
+    for row in zip(*columns, strict=True):
+        row_start, count, busy, longest = (int(value) for value in row)
+        first = int(np.searchsorted(s.start_ns, row_start))
+        members = np.arange(first, first + count)
+        assert s.dur_ns[members].sum() == busy
+        assert longest in members
+        assert s.dur_ns[longest] == s.dur_ns[members].max()
+
+
 def test_an_empty_window_is_refused(trace):
     with pytest.raises(ValueError, match="viewport"):
         ZoomIndex(trace).query([0], 5, 5, 100)
