@@ -17,6 +17,8 @@ from trnscope.analysis.devices import summarize_devices
 from trnscope.analysis.launch import launches, launches_without_work
 from trnscope.analysis.ops import ops
 from trnscope.model.kinds import DeviceKind, SliceKind
+from trnscope.report.marks import view_of
+from trnscope.report.sentence import sentence_line
 from trnscope.sim.virtual_trace.observed import Process, Program, to_recording
 from trnscope.sim.virtual_trace.recording import HostKind, LaunchKind, Recording
 from trnscope.sim.virtual_trace.rows import micros
@@ -59,6 +61,26 @@ def test_the_reader_takes_it_whole_and_knows_it_is_simulated(trace: Trace) -> No
     assert trace.source.format == "kineto"
     assert trace.source.simulated
     assert Profile((trace,)).simulated_by == "trn2 model v1"
+    assert Profile((trace,)).is_virtual
+
+
+def test_a_trace_with_a_measured_host_says_so(tmp_path: Path) -> None:
+    text = trace_text(recording()).replace('"clock": "virtual"', '"clock": "host real"', 1)
+    path = tmp_path / "trace.json"
+    path.write_text(text)
+    profile = Profile((open_path(path),))
+    assert profile.simulated_by == "trn2 model v1"
+    assert not profile.is_virtual
+    assert sentence_line(breakdown(profile), view_of(profile)).plain.endswith(
+        "Device times are simulated."
+    )
+
+
+def test_a_virtual_trace_says_that_all_of_it_is_simulated(trace: Trace) -> None:
+    profile = Profile((trace,))
+    assert sentence_line(breakdown(profile), view_of(profile)).plain.endswith(
+        "All times are simulated."
+    )
 
 
 def test_device_times_are_the_recordings(trace: Trace) -> None:

@@ -36,12 +36,20 @@ class TraceSource:
     @property
     def simulated_by(self) -> str | None:
         """The hardware model behind the times, where the header names it: ``trn2 model v1``."""
+        model = self._simulation().get("model")
+        return model if isinstance(model, str) else None
+
+    @property
+    def is_virtual(self) -> bool:
+        """Whether the host's times are simulated too, on one clock with the device's."""
+        return self._simulation().get("clock") == "virtual"
+
+    def _simulation(self) -> Mapping[str, object]:
         try:
             found = json.loads(self.metadata.get("trnscopeSimulation", "null"))
         except ValueError:
-            return None
-        model = found.get("model") if isinstance(found, dict) else None
-        return model if isinstance(model, str) else None
+            return {}
+        return found if isinstance(found, dict) else {}
 
 
 @dataclass(frozen=True)

@@ -43,12 +43,16 @@ def explain_lines(result: Explanation, view: View) -> Iterator[Text]:
 def _answer(result: Explanation, view: View) -> Iterator[Text]:
     if result.split is not None:
         where = where_time_goes(
-            result.split, incomplete=False, simulated=view.simulated is not None
+            result.split,
+            incomplete=False,
+            simulated=view.simulated is not None,
+            virtual=view.is_virtual,
         )
         yield _line("Time", where)
     yield from cause_lines(result)
     if view.simulated is not None:
-        yield note(f"Simulated: all times come from {view.simulated}, not from a measurement.")
+        which = "all" if view.is_virtual else "device"
+        yield note(f"Simulated: {which} times come from {view.simulated}, not from a measurement.")
 
 
 def cause_lines(result: Explanation) -> Iterator[Text]:

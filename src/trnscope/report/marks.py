@@ -9,7 +9,7 @@ from trnscope.store.profile import Profile
 
 def view_of(profile: Profile, *, width: int | None = None, limit: int | None = None) -> View:
     """A view with the marks that this profile's figures need."""
-    return View(width, limit, incomplete_reason(profile), profile.simulated_by)
+    return View(width, limit, incomplete_reason(profile), profile.simulated_by, profile.is_virtual)
 
 
 def incomplete_reason(profile: Profile) -> str | None:

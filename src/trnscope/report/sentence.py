@@ -45,15 +45,21 @@ _SECOND_WORTH_NAMING = 0.15
 def sentence_line(split: Breakdown, view: View) -> Text:
     """The sentence, as a line to end a report with."""
     text = where_time_goes(
-        split, incomplete=view.incomplete is not None, simulated=view.simulated is not None
+        split,
+        incomplete=view.incomplete is not None,
+        simulated=view.simulated is not None,
+        virtual=view.is_virtual,
     )
     return Text(text, style="bold")
 
 
-def where_time_goes(split: Breakdown, *, incomplete: bool, simulated: bool = False) -> str:
+def where_time_goes(
+    split: Breakdown, *, incomplete: bool, simulated: bool = False, virtual: bool = False
+) -> str:
     """The largest part of the steps' time, and the second when it is worth naming.
 
-    Says what the shares are of, and marks what was simulated or read from a damaged file.
+    Says what the shares are of, and marks what was simulated (with ``virtual``, the host's times
+    too) or read from a damaged file.
     """
     whole = sum(row.duration_ns for row in split.rows)
     if split.basis is None or whole == 0:
@@ -74,7 +80,7 @@ def where_time_goes(split: Breakdown, *, incomplete: bool, simulated: bool = Fal
         for at, part in enumerate(named)
     )
     prefix = "In the part of the trace that could be read: of" if incomplete else "Of"
-    suffix = " Device times are simulated." if simulated else ""
+    suffix = f" {'All' if virtual else 'Device'} times are simulated." if simulated else ""
     return f"{prefix} {_denominator(split.rows)}, {shares}.{suffix}"
 
 

@@ -24,6 +24,8 @@ class View:
     """Why figures may be too low, when part of the trace is missing."""
     simulated: str | None = None
     """The hardware model behind simulated times, when there are any."""
+    is_virtual: bool = False
+    """Whether the host's times are simulated too."""
 
     def shown(self, num_rows: int) -> int:
         """How many of ``num_rows`` fit the limit."""

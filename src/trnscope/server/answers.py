@@ -61,6 +61,7 @@ class Answers:
             profile.breakdown(),
             incomplete=incomplete_reason(profile) is not None,
             simulated=profile.simulated_by is not None,
+            virtual=profile.is_virtual,
         )
         return {"schema": 1, "sentence": sentence}
 

@@ -30,6 +30,11 @@ class Profile:
         models = {name for trace in self.traces for name in _models(trace)}
         return ", ".join(sorted(models)) or None
 
+    @property
+    def is_virtual(self) -> bool:
+        """Whether all times are simulated, those of the host too."""
+        return all(trace.source.is_virtual for trace in self.traces)
+
 
 def _models(trace: Trace) -> set[str]:
     if trace.source.simulated_by is not None:
