@@ -33,7 +33,8 @@ OUTPUT_FOLDER = Path("trnscope-out")
 class profile:
     """Record what runs inside, on every device that torch has, and write it to a trace file.
 
-    On a simulated device the file is in virtual time throughout, and says so.
+    On a simulated device the file is in virtual time throughout, and says so; with an
+    ``experimental_config`` that is no NeuronConfig it is torch's own, with a measured host.
 
     ::
 
