@@ -108,6 +108,8 @@ class ModuleHooks:
         self._listener = listener
         self._thread: int | None = None
         self._outermost: Module | None = None
+        self.first_input: tuple[tuple[int, ...], torch.dtype] | None = None
+        """Shape and type of the first argument of the outermost call, where that is a tensor."""
         self._pre_hook: RemovableHandle | None = None
         self._end_hook: RemovableHandle | None = None
         self._compile = _Module.compile
@@ -127,9 +129,10 @@ class ModuleHooks:
             self._end_hook.remove()
 
     def _listen(self) -> None:
-        def pre_hook(module: Module, _args: Any) -> None:
+        def pre_hook(module: Module, args: Any) -> None:
             if torch.compiler.is_compiling() or not self._enter(module):
                 return
+            self.first_input = _shape_and_type(args)
             try:
                 watch_end(module)
             except Exception as error:  # see HookListener.hook_failed
@@ -192,6 +195,7 @@ class ModuleHooks:
         def reporting(*args: Any, **kwargs: Any) -> Any:
             if torch.compiler.is_compiling() or not self._enter(module):
                 return call(*args, **kwargs)
+            self.first_input = _shape_and_type(args)
             try:
                 return call(*args, **kwargs)
             finally:
@@ -200,9 +204,26 @@ class ModuleHooks:
         return reporting
 
 
+def _shape_and_type(args: tuple[Any, ...]) -> tuple[tuple[int, ...], torch.dtype] | None:
+    """No tensor is kept alive for it."""
+    if not args or not isinstance(args[0], torch.Tensor):
+        return None
+    return tuple(args[0].shape), args[0].dtype
+
+
 def _has_state(module: Module) -> bool:
     """Leaves out losses, activations and transforms, which are called beside the model."""
     return any(True for _ in module.parameters()) or any(True for _ in module.buffers())
+
+
+def when_first_call(called: Callable[[], None]) -> None:
+    """Have ``called`` called once, when any module's first call begins."""
+
+    def hook(_module: object, _args: object) -> None:
+        handle.remove()
+        called()
+
+    handle = module_hooks.register_module_forward_pre_hook(hook)
 
 
 def when_first_parameter(made: Callable[[], None]) -> None:

@@ -9,6 +9,7 @@ import typer
 from trnscope import __version__
 from trnscope.cli.commands.breakdown import breakdown
 from trnscope.cli.commands.demo import demo
+from trnscope.cli.commands.estimate import estimate
 from trnscope.cli.commands.explain import explain
 from trnscope.cli.commands.export import export
 from trnscope.cli.commands.health import health
@@ -35,6 +36,7 @@ app = typer.Typer(
 )
 
 app.command(context_settings=SETTINGS)(run)
+app.command(context_settings=SETTINGS)(estimate)
 for _command in (
     demo,
     open,

@@ -1,0 +1,53 @@
+"""What is asked: a script, an instance, a layout."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from trnscope.errors import UsageError
+from trnscope.estimate.layout import ONE_CORE, Layout
+
+
+@dataclass(frozen=True)
+class MeasureSettings:
+    """What the process that runs the script is told."""
+
+    instance: str
+    lnc: int | None
+    steps: int
+    warmup: int
+    trace: str
+    """The file to write the timeline to."""
+
+    def to_text(self) -> str:
+        """For a command line."""
+        return json.dumps(asdict(self))
+
+    @staticmethod
+    def from_text(text: str) -> MeasureSettings:
+        """The inverse of :meth:`to_text`."""
+        return MeasureSettings(**json.loads(text))
+
+
+@dataclass(frozen=True)
+class EstimateOptions:
+    """One call of ``trnscope estimate``."""
+
+    script: str
+    args: tuple[str, ...] = ()
+    instance: str = "trn2.48xlarge"
+    lnc: int | None = None
+    """Physical cores in a logical one; None: the instance's default."""
+    layout: Layout = ONE_CORE
+    steps: int = 1
+    warmup: int = 1
+    tokens: int | None = None
+    """Per step and core; None: by the shape of the model's first argument."""
+    samples: int | None = None
+    out: Path = Path("trnscope-out/estimate")
+
+    def __post_init__(self) -> None:
+        if not Path(self.script).is_file():
+            raise UsageError(f"{self.script}: no such script", hint="check the path")
