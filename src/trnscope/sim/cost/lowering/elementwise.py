@@ -92,6 +92,13 @@ CONSTANT = names(
 """Outputs that need no input: one MEMSET."""
 
 
+def _scalar_of_a_row(op: OpSignature) -> bool:
+    """One operand has one element a row: a scalar of its partition."""
+    out = op.outputs[0].shape if op.outputs else ()
+    last = [spec.shape[-1] for spec in op.inputs if spec is not None and spec.shape]
+    return len(last) == 2 and bool(out) and out[-1] > 1 and min(last) == 1
+
+
 def _passes(op: OpSignature, name: str) -> tuple[tuple[str, str], ...]:
     tensors = sum(1 for spec in op.inputs if spec is not None and spec.shape != ())
     if name in FUNCTIONS:
@@ -99,7 +106,7 @@ def _passes(op: OpSignature, name: str) -> tuple[tuple[str, str], ...]:
     if name in WITH_SCALAR:
         return (TS,)
     if name in BINARY:
-        return (TT,) if tensors > 1 else (TS,)
+        return (TT,) if tensors > 1 and not _scalar_of_a_row(op) else (TS,)
     if name in CONSTANT:
         return (("MEMSET", "vector"),)
     if tensors < 2 and name in ("div", "true_divide"):
