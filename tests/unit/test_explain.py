@@ -144,6 +144,21 @@ def test_evidence_leads_to_the_users_line(tmp_path: Path) -> None:
     assert len(finding.evidence) == 3
 
 
+def test_kernels_lead_to_the_line_that_launched_them(tmp_path: Path) -> None:
+    made = MadeTrace(tmp_path)
+
+    def forward() -> None:
+        made.op("aten::mm", 5, lambda: made.launch(1000, "ampere_sgemm_128x64_nn"))
+
+    def body() -> None:
+        made.frame("model.py(30): forward", 0, forward)
+        made.wait()
+
+    finding = only(made.steps(3, body).open())
+    assert finding.code == "OP05"
+    assert finding.source == (SourceLine("model.py", 30),)
+
+
 def test_without_stacks_the_source_is_absent_and_the_option_named(tmp_path: Path) -> None:
     profile = host((SINGLE, 900), ("aten::mm", 1000))(tmp_path)
     assert only(profile).source is None
@@ -189,7 +204,7 @@ def test_a_simulated_device_is_named(tmp_path: Path) -> None:
         made.op("aten::mm", 100)
 
     text = "\n".join(text_of(made.steps(3, body).open()))
-    assert "Simulated: all times come from trn2 model v1, not from a measurement." in text
+    assert "Simulated: device times come from trn2 model v1, not from a measurement." in text
 
 
 @pytest.mark.parametrize(

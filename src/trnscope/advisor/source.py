@@ -11,7 +11,7 @@ import numpy as np
 from trnscope.advisor.finding import SourceLine
 from trnscope.analysis.backward import link_backward
 from trnscope.analysis.memo import once_per_trace
-from trnscope.model.kinds import SliceKind
+from trnscope.model.kinds import DEVICE_WORK, SliceKind
 from trnscope.store.reader import Trace
 
 _FRAME = re.compile(r"(?P<file>[^;]+?)\((?P<line>\d+)\): (?P<function>.+)")
@@ -100,6 +100,7 @@ def _forward_of(trace: Trace) -> dict[int, int]:
 
 
 def _line_of(trace: Trace, at: int) -> SourceLine | None:
+    at = _on_host(trace, at)
     for place in (at, _forward_above(trace, at)):
         if place is None:
             continue
@@ -108,6 +109,15 @@ def _line_of(trace: Trace, at: int) -> SourceLine | None:
             if found is not None:
                 return found
     return None
+
+
+def _on_host(trace: Trace, at: int) -> int:
+    """The launch of device work, where it is known; any other slice itself."""
+    if trace.slices.kind[at] not in DEVICE_WORK:
+        return at
+    launches = trace.launches
+    row = int(np.searchsorted(launches.device_slice, at))
+    return int(launches.launch_slice[row]) if launches.has_launch[row] else at
 
 
 def _with_itself(trace: Trace, at: int) -> list[str]:
