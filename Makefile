@@ -19,8 +19,9 @@ CPP    := $(shell find native -name '*.cpp' -o -name '*.h' 2>/dev/null)
 help:  ## list what make can do
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 10
 
-demo: install  ## train a small transformer on the CPU, profile it, say where its time went
+demo: install  ## profile a small training run, then RMSNorm on a simulated Trainium
 	@$(BIN)/trnscope demo
+	@$(BIN)/trnscope study rmsnorm
 
 install: $(VENV)/.trnscope $(PAGE)  ## make .venv with trnscope, its compiled scanner and the tools
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from trnscope.analysis.devices import device_work
 from trnscope.api import open as open_profile
+from trnscope.capture import simulation
 from trnscope.errors import CaptureError
 from trnscope.model.kinds import SliceKind
 from trnscope.opened import OpenedProfile
@@ -95,6 +96,8 @@ def study_rmsnorm(
     """
     if find_spec("torch") is None:
         raise CaptureError("the study needs torch", hint="install it: pip install torch")
+    if device.startswith(simulation.PREFIX):
+        simulation.parse_target(device, None, numerics=True)
     ways: list[MeasuredWay] = []
     simulated_by: str | None = None
     for way in Way:
