@@ -8,6 +8,8 @@
 #include "device.h"
 #include "host_allocator.h"
 #include "launch.h"
+#include "op_info.h"
+#include "run_and_see.h"
 #include "settings.h"
 #include "worker.h"
 
@@ -45,18 +47,27 @@ void device_to_host(const at::Tensor& from, const at::Tensor& to, bool is_async)
     Worker::instance().drain();
 }
 
+// A plain copy moves bytes; one that converts or gathers is an op like another.
+Execution& describe_device_copy(const at::Tensor& from, const at::Tensor& to) {
+    const bool is_plain =
+        from.scalar_type() == to.scalar_type() && from.is_contiguous() && to.is_contiguous();
+    if (is_plain) return describe_copy(CopyDirection::kDeviceToDevice, bytes_of(to));
+    static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("aten::_copy_from", "");
+    const std::vector<c10::IValue> values{from, to, false};
+    return describe_seen(op_info(op), values, {to});
+}
+
 // The target's core waits for the source's; a copy on one core is one more execution of it.
 void device_to_device(const at::Tensor& from, const at::Tensor& to) {
     const std::int32_t source = from.device().index();
     const std::int32_t target = to.device().index();
     const std::int64_t real_ns = real_now_ns();
-    Execution& execution = describe_copy(CopyDirection::kDeviceToDevice, bytes_of(to));
     if (source != target && !is_in_graph()) {
         Timeline& timeline = Timeline::instance();
         timeline.block_stream(target, current_stream(target),
                               timeline.record_event(source, current_stream(source)));
     }
-    launch(execution, target, real_ns);
+    if (!is_in_graph()) launch(describe_device_copy(from, to), target, real_ns);
     if (settings().numerics) copy_twins(to_twin(from), to_twin(to));
 }
 

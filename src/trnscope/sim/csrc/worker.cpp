@@ -6,6 +6,8 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/record_function.h>
 
+#include <chrono>
+
 #include "settings.h"
 #include "worker.h"
 
@@ -14,6 +16,13 @@ namespace {
 
 constexpr std::uint64_t kMaxAhead = 4096;  // tasks that may wait; each keeps its inputs alive
 constexpr int kSpins = 2000;               // about 20 us: shorter than to sleep and to be woken
+// To be woken for every op costs the caller more than the op. So a worker that has just been busy
+// looks for work by itself every now and then, and is woken for a batch or by who needs a value.
+constexpr std::size_t kBatch = 32;
+constexpr auto kDoze = std::chrono::milliseconds(1);
+constexpr int kDozes = 100;
+
+bool is_fast_asleep = false;  // under the worker's lock: it must be woken even for one task
 
 void pause() {
 #if defined(__x86_64__)
@@ -54,7 +63,7 @@ void Worker::push(std::unique_ptr<Task> task) {
         if (thread_ == nullptr) start();
         queue_.push_back(std::move(task));
         ++num_submitted_;
-        must_wake = is_asleep_;
+        must_wake = is_asleep_ && (is_fast_asleep || queue_.size() >= kBatch);
     }
     if (must_wake) has_work_.notify_one();
     if (settings().blocking) drain();
@@ -71,6 +80,12 @@ void Worker::wait_for_room() {
 }
 
 void Worker::wait_for(std::uint64_t ticket) {
+    bool must_wake = false;
+    {
+        std::lock_guard lock(mutex_);
+        must_wake = is_asleep_;
+    }
+    if (must_wake) has_work_.notify_one();
     for (int i = 0; i < kSpins; ++i) {
         if (num_done_ >= ticket) return;
         pause();
@@ -104,8 +119,12 @@ bool Worker::take(Batch& batch) {
     for (int i = 0; i < kSpins && num_submitted_ == num_done_; ++i) pause();
     std::unique_lock lock(mutex_);
     is_asleep_ = true;
+    for (int i = 0; i < kDozes && queue_.empty() && !must_stop_; ++i) {
+        has_work_.wait_for(lock, kDoze);
+    }
+    is_fast_asleep = true;
     has_work_.wait(lock, [&] { return !queue_.empty() || must_stop_; });
-    is_asleep_ = false;
+    is_asleep_ = is_fast_asleep = false;
     std::swap(batch, queue_);
     return !batch.empty();
 }
