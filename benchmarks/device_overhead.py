@@ -1,8 +1,8 @@
 """What the simulated device adds to an op, in real time: ``python -m benchmarks.device_overhead``.
 
-Each op runs on the CPU and on the device in turns, in the same process; the figures are medians over
-the rounds. The device computes its numbers on another thread: an op's figure is the processor time
-of the calling thread, which a busy machine lengthens less than the clock on the wall.
+Each op runs on the CPU and on the device in turns, in the same process; the figures are medians
+over the rounds. The device computes its numbers on another thread: an op's figure is the processor
+time of the calling thread, which a busy machine lengthens less than the clock on the wall.
 """
 
 from __future__ import annotations
