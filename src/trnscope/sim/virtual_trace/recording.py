@@ -201,7 +201,6 @@ class Recording:
     launches: tuple[Launch, ...] = ()
     waits: tuple[WaitRow, ...] = ()
     memory: tuple[MemoryRow, ...] = ()
-    thread_names: dict[int, str] = field(default_factory=dict)
     dropped: dict[int, int] = field(default_factory=dict)
     """By core: executions that did not fit ``max_events_per_nc``."""
     rank: int | None = None

@@ -198,10 +198,7 @@ def _threads(recording: Recording) -> dict[int, str]:
     seen = {row.thread for row in recording.host}
     seen |= {launch.thread for launch in recording.launches}
     seen |= {wait.thread for wait in recording.waits}
-    return {
-        thread: recording.thread_names.get(thread, "main" if thread == 0 else f"thread {thread}")
-        for thread in seen
-    }
+    return {thread: f"thread {thread}" if thread else "main" for thread in seen}
 
 
 def _host_row(row: HostRow, process: int) -> str:
