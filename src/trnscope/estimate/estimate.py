@@ -17,12 +17,14 @@ from trnscope.estimate.communication import (
     sharded_optimizer_ns,
 )
 from trnscope.estimate.layout import ONE_CORE, Layout
-from trnscope.estimate.memory import MemoryPoint, peak
+from trnscope.estimate.memory import Peak, peak
 from trnscope.estimate.options import EstimateOptions
 from trnscope.estimate.parts import COLLECTIVE, HOST, take_off
 from trnscope.estimate.recorded import Recorded, Unit
 from trnscope.sim.cost import CostModel
 
+COMFORTABLE = 0.9
+"""Share of the capacity that a remedy may fill: programs and fragments need some too."""
 MEMORY_CAPACITY = "memory capacity"
 """The binding resource where the step does not fit."""
 
@@ -56,10 +58,7 @@ class Placed:
     sent: Communication
     parts_ns: dict[str, int]
     """They add up to ``time.step_ns``."""
-    memory: MemoryPoint
-    """When most is in use, without ``gathered_bytes``."""
-    gathered_bytes: int
-    """Parameters and gradients of layers that are whole for the moment."""
+    memory: Peak
     capacity_bytes: int
     mfu: float | None
     samples_per_s: float | None
@@ -69,7 +68,7 @@ class Placed:
     @property
     def peak_bytes(self) -> int:
         """HBM of a core at the peak."""
-        return self.memory.total + self.gathered_bytes
+        return self.memory.total
 
     @property
     def missing_bytes(self) -> int:
@@ -95,7 +94,7 @@ class Placed:
             "collectives": [one.to_json(n) for one, n in Counter(self.sent.all).items()],
             "collectives_ns": self.sent.time_ns,
             "collectives_exposed_ns": self.time.exposed_ns,
-            "memory": self.memory.to_json() | {"gathered_bytes": self.gathered_bytes},
+            "memory": self.memory.to_json(),
             "peak_bytes": self.peak_bytes,
             "capacity_bytes": self.capacity_bytes,
             "missing_bytes": self.missing_bytes,
@@ -213,8 +212,7 @@ def _place(
         time,
         sent,
         _parts(recorded, phases.optimizer_ns - optimizer_ns, time),
-        peak(recorded.memory, layout.fsdp),
-        _gathered(recorded.units, layout),
+        _peak(recorded, layout.fsdp),
         recorded.capacity_bytes,
         used.over(time.step_ns, steps),
         rate(samples),
@@ -241,10 +239,13 @@ def _parts(recorded: Recorded, saved_ns: int, time: LayoutTime) -> dict[str, int
     return parts
 
 
-def _gathered(units: tuple[Unit, ...], layout: Layout) -> int:
+def _peak(recorded: Recorded, num_shards: int) -> Peak:
+    gathered = gathered_bytes(recorded.units) if num_shards > 1 else 0
+    return peak(recorded.memory, num_shards, gathered)
+
+
+def gathered_bytes(units: tuple[Unit, ...]) -> int:
     """Two units' parameters (one in use, the next one coming) and one unit's gradients."""
-    if layout.fsdp == 1:
-        return 0
     largest = sorted((unit.parameter_bytes for unit in units), reverse=True)[:2]
     return sum(largest) + max((unit.gradient_bytes for unit in units), default=0)
 
@@ -255,9 +256,8 @@ def _remedies(recorded: Recorded, placed: Placed, model: CostModel) -> tuple[Rem
     found: list[Remedy] = []
     shards = placed.layout.fsdp * 2
     while shards * placed.layout.dp <= model.num_logical_cores:
-        gathered = _gathered(recorded.units, Layout(fsdp=shards))
-        total = peak(recorded.memory, shards).total + gathered
-        if total <= placed.capacity_bytes:
+        total = _peak(recorded, shards).total
+        if total <= COMFORTABLE * placed.capacity_bytes:
             found.append(Remedy(f"--fsdp {shards}: split over {shards} cores", total))
             break
         shards *= 2

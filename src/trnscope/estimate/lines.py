@@ -51,7 +51,7 @@ def estimate_lines(estimate: Estimate, view: View) -> Iterator[Text]:
     yield Text()
     yield note("Assumptions:")
     yield from (note(f"- {text}") for text in assumptions(estimate))
-    yield note(f"Timeline of the recorded step: {estimate.recorded.trace}")
+    yield note(f"Timeline of the recorded steps: {estimate.recorded.trace}")
 
 
 def _what_ran(estimate: Estimate) -> str:
@@ -131,12 +131,12 @@ def _part_cells(placed: Placed, part: str) -> list[str]:
 
 def _memory_table(placed: Placed) -> Table:
     rows = [
-        _memory_row(name, placed.memory.bytes_for(use), placed)
+        _memory_row(name, placed.memory.point.bytes_for(use), placed)
         for use, name in _USES.items()
-        if placed.memory.bytes_for(use)
+        if placed.memory.point.bytes_for(use)
     ]
-    if placed.gathered_bytes:
-        rows.append(_memory_row("layers gathered whole", placed.gathered_bytes, placed))
+    if placed.memory.gathered_bytes:
+        rows.append(_memory_row("layers gathered whole", placed.memory.gathered_bytes, placed))
     rows.append(_memory_row("peak", placed.peak_bytes, placed))
     columns = [Column(_head(placed)), Column("of capacity")]
     return Table("HBM of a core at the peak", columns, rows)
@@ -181,5 +181,5 @@ def _peaks(estimate: Estimate) -> Iterator[Text]:
         flops = estimate.used.matrix_flops / estimate.recorded.num_steps
         yield note(
             f"MFU: {format_rate(flops, 'FLOP')} of matrix products and attention that a step runs "
-            f"on a core (recomputed ones count), over the peak of a core ({peaks}) x the step's time"
+            f"on a core (what is recomputed counts), over the core's peak ({peaks}) x the step"
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import Enum
 
 
@@ -35,6 +35,8 @@ class MemoryPoint:
     optimizer_temporaries: int = 0
     activations: int = 0
     before: int = 0
+    in_optimizer: bool = False
+    """Whether the optimizer steps at this moment: no layer is gathered then."""
 
     def bytes_for(self, use: Use) -> int:
         """Bytes of one use."""
@@ -57,12 +59,13 @@ class MemoryPoint:
 
     def split(self, num_shards: int) -> MemoryPoint:
         """On one core of so many that share what can be shared; shards are rounded up."""
-        parts = {use.value: -(-self.bytes_for(use) // num_shards) for use in SHARDED}
-        return MemoryPoint(**parts, activations=self.activations, before=self.before)
+        parts = {use: self.bytes_for(use) for use in Use}
+        parts |= {use: -(-parts[use] // num_shards) for use in SHARDED}
+        return _point(parts, in_optimizer=self.in_optimizer)
 
     def to_json(self) -> dict[str, int]:
         """``<use>_bytes`` each."""
-        return {f"{name}_bytes": value for name, value in asdict(self).items()}
+        return {f"{use.value}_bytes": self.bytes_for(use) for use in Use}
 
 
 @dataclass(frozen=True)
@@ -95,33 +98,59 @@ def memory_points(
             level[use] += known.sizes[address]
     level[Use.BEFORE] = max(0, start_bytes - sum(level.values()))
     uses = dict(known.uses)
-    points = [_point(level)]
+    points = [_point(level, in_optimizer=False)]
     for event in events:
+        stepping = any(start <= event.time_ns < end for start, end in known.optimizer_spans)
+        fresh_use = Use.OPTIMIZER_TEMPORARIES if stepping else Use.ACTIVATIONS
         if event.num_bytes > 0:
-            uses.setdefault(event.address, _use_at(event.time_ns, known))
+            uses.setdefault(event.address, fresh_use)
         level[uses.get(event.address, Use.BEFORE)] += event.num_bytes
-        points.append(_point(level))
+        points.append(_point(level, in_optimizer=stepping))
     return points
 
 
-def _use_at(time_ns: int, known: KnownBlocks) -> Use:
-    inside = any(start <= time_ns < end for start, end in known.optimizer_spans)
-    return Use.OPTIMIZER_TEMPORARIES if inside else Use.ACTIVATIONS
-
-
-def _point(level: Mapping[Use, int]) -> MemoryPoint:
-    return MemoryPoint(**{use.value: num_bytes for use, num_bytes in level.items()})
+def _point(level: Mapping[Use, int], *, in_optimizer: bool) -> MemoryPoint:
+    bytes_by_use = {use.value: num_bytes for use, num_bytes in level.items()}
+    return MemoryPoint(**bytes_by_use, in_optimizer=in_optimizer)
 
 
 def frontier(points: Iterable[MemoryPoint]) -> tuple[MemoryPoint, ...]:
     """The moments that can be the peak for some number of shards; the others never are."""
+    points = list(points)
+    apart = ([p for p in points if p.in_optimizer is flag] for flag in (False, True))
+    return tuple(point for group in apart for point in _frontier(group))
+
+
+def _frontier(points: Iterable[MemoryPoint]) -> list[MemoryPoint]:
     best: list[MemoryPoint] = []
     for point in sorted(points, key=lambda p: (p.sharded, p.kept), reverse=True):
         if not best or point.kept > best[-1].kept:
             best.append(point)
-    return tuple(best)
+    return best
 
 
-def peak(points: Iterable[MemoryPoint], num_shards: int) -> MemoryPoint:
-    """The fullest moment when what can be shared is split over so many cores."""
-    return max((p.split(num_shards) for p in points), key=lambda p: p.total)
+@dataclass(frozen=True)
+class Peak:
+    """A core's fullest moment in a layout."""
+
+    point: MemoryPoint
+    gathered_bytes: int
+    """Layers that are whole at that moment."""
+
+    @property
+    def total(self) -> int:
+        """Bytes in use."""
+        return self.point.total + self.gathered_bytes
+
+    def to_json(self) -> dict[str, int]:
+        """``memory`` in docs/reference/json.md."""
+        return self.point.to_json() | {"gathered_bytes": self.gathered_bytes}
+
+
+def peak(points: Iterable[MemoryPoint], num_shards: int, gathered_bytes: int) -> Peak:
+    """The fullest moment when what can be shared is split over so many cores.
+
+    ``gathered_bytes``: layers that are whole at a time, but while the optimizer steps.
+    """
+    found = (Peak(p.split(num_shards), 0 if p.in_optimizer else gathered_bytes) for p in points)
+    return max(found, key=lambda one: one.total)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -44,7 +45,7 @@ def _record(options: EstimateOptions, trace: Path) -> Recorded:
         sys.stdout.flush()
         done = subprocess.run([*module, str(result), options.script, *options.args], check=False)
         if result.exists():
-            return Recorded.read(result)
+            return replace(Recorded.read(result), trace=str(trace))
     raise CaptureError(
         f"{options.script} ended with exit code {done.returncode} before a step was over",
         hint="a step ends when an optimizer has stepped, or without one when a model was called; "
