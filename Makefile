@@ -14,10 +14,10 @@ PARTS  := $(wildcard explorer/*.json explorer/*.ts explorer/*.html) \
 CPP    := $(shell find native -name '*.cpp' -o -name '*.h' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo install test check lint bench docs picture screenshots fuzz format clean
+.PHONY: help demo install test check lint bench bench-doctor docs picture screenshots fuzz format clean
 
 help:  ## list what make can do
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 10
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 14
 
 demo: install  ## profile a small training run, then RMSNorm on a simulated Trainium
 	@$(BIN)/trnscope demo
@@ -71,6 +71,9 @@ format: install  ## rewrite the sources in the project's format
 
 bench: install  ## speed and memory on a generated 2 GB trace, against other readers
 	@$(BIN)/python -m benchmarks
+
+bench-doctor: install  ## programs with known faults: how often the doctor is right
+	@$(BIN)/python -m benchmarks.doctor
 
 docs: install  ## write the generated pages and pictures again
 	@$(BIN)/python -m tools.make_docs

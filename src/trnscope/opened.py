@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from trnscope.errors import TraceFormatError
 from trnscope.store.profile import Profile
 
 if TYPE_CHECKING:
     from trnscope.advisor.finding import Explanation
+    from trnscope.advisor.recording import Recording
     from trnscope.analysis.attribution import Attribution
     from trnscope.analysis.breakdown import Breakdown
     from trnscope.analysis.health import HealthReport
@@ -116,9 +119,7 @@ class OpenedProfile(Profile):
 
         ``step`` looks at the step of that number alone.
         """
-        from trnscope.advisor.explain import explain
-
-        return explain(self, step=step)
+        return explain_profile(self, step=step)
 
     def sql(self, query: str) -> QueryResult:
         """The rows of one SELECT over the views of docs/reference/sql-views.md."""
@@ -126,3 +127,31 @@ class OpenedProfile(Profile):
 
         with connect(self) as session:
             return session.query(query)
+
+
+def explain_profile(profile: Profile, *, step: int | None = None) -> Explanation:
+    """Diagnose a profile, with what ``trnscope run`` noted beside its traces."""
+    from trnscope.advisor.explain import explain
+
+    recordings = [_recording_of(Path(trace.source.path)) for trace in profile.traces]
+    return explain(profile, step=step, recordings=recordings)
+
+
+def _recording_of(trace: Path) -> Recording | None:
+    from trnscope.advisor.recording import Recording
+    from trnscope.capture.record import CaptureRecord, record_path
+
+    path = record_path(trace)
+    try:
+        record = CaptureRecord.read(path) if path.is_file() else None
+    except TraceFormatError:
+        return None
+    if record is None:
+        return None
+    return Recording(
+        slowdown_ratio=record.overhead.slowdown_ratio,
+        slowdown_is_clear=bool(record.overhead.slowdown_is_clear),
+        num_cpus=record.num_cpus,
+        num_threads=record.num_threads,
+        world_size=record.world_size,
+    )

@@ -9,11 +9,11 @@ import pytest
 
 from tests.unit.rule_cases import CASES
 from trnscope.advisor import rules
-from trnscope.advisor.explain import explain
 from trnscope.advisor.finding import Explanation
 from trnscope.advisor.registry import RULES, find_rule
 from trnscope.advisor.rule import SECTIONS, Rule
 from trnscope.errors import UsageError
+from trnscope.opened import explain_profile as explain
 from trnscope.report.rules import FAMILIES
 
 FOLDER = Path(rules.__file__).parent

@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, wraps
-from pathlib import Path
 from typing import TypeVar
 from weakref import WeakKeyDictionary
 
@@ -14,6 +13,7 @@ import numpy as np
 
 from trnscope.advisor.graph import build_graph
 from trnscope.advisor.host_threads import op_time
+from trnscope.advisor.recording import Recording
 from trnscope.advisor.removal import DeviceCut, HostCut, Removal
 from trnscope.advisor.replay import Replay
 from trnscope.advisor.window import StepWindow, host_bounds
@@ -23,8 +23,6 @@ from trnscope.analysis.grouping import running_max
 from trnscope.analysis.names import slices_named
 from trnscope.analysis.step_finder import Step, find_steps
 from trnscope.analysis.threads import is_host_thread, main_thread
-from trnscope.capture.record import CaptureRecord, record_path
-from trnscope.errors import TraceFormatError
 from trnscope.model.intervals import I64, Intervals
 from trnscope.model.kinds import DEVICE_WORK, SliceKind
 from trnscope.store.reader import Trace
@@ -37,6 +35,8 @@ class StepContext:
 
     trace: Trace
     window: StepWindow
+    recording: Recording | None = None
+    """Absent where ``trnscope run`` did not record the trace."""
     _known: dict[tuple[SliceKind, ...], U32] = field(default_factory=dict)
     """Slices of the window by their kinds, once asked for."""
 
@@ -228,15 +228,6 @@ class StepContext:
     def all_steps(self) -> tuple[Step, ...]:
         """Those of the trace, with the ones that stand out."""
         return find_steps(self.trace).steps or self.window.steps
-
-    @cached_property
-    def capture(self) -> CaptureRecord | None:
-        """What ``trnscope run`` wrote beside the trace; absent where it did not record it."""
-        path = record_path(Path(self.trace.source.path))
-        try:
-            return CaptureRecord.read(path) if path.is_file() else None
-        except TraceFormatError:
-            return None
 
     @cached_property
     def host_window(self) -> tuple[int, int]:

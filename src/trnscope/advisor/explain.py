@@ -15,6 +15,7 @@ from trnscope.advisor.finding import (
     Withheld,
 )
 from trnscope.advisor.needs import missing_need
+from trnscope.advisor.recording import Recording
 from trnscope.advisor.registry import RULES, by_specificity
 from trnscope.advisor.removal import Removal
 from trnscope.advisor.replay import Replay
@@ -45,13 +46,16 @@ EVIDENCE_KEPT = 50
 """Slice ids of a finding: enough to look at, and a bounded document."""
 
 
-def explain(profile: Profile, *, step: int | None = None) -> Explanation:
+def explain(
+    profile: Profile, *, step: int | None = None, recordings: Sequence[Recording | None] = ()
+) -> Explanation:
     """Ask every rule about every trace of a profile.
 
-    ``step`` looks at the step of that number alone. Of several ranks, each finding is that of the
+    ``step`` looks at the step of that number alone. ``recordings`` is what is known of how each
+    trace was recorded. Of several ranks, each finding is that of the
     rank on which it weighs most. Raises :class:`UsageError` for a step that no trace holds.
     """
-    contexts = _contexts(profile, step)
+    contexts = _contexts(profile, step, recordings)
     missing = [part for trace in profile.traces if (part := missing_part(trace)) is not None]
     if missing:
         rule = IncompleteCaptureRule()
@@ -81,12 +85,15 @@ def explain(profile: Profile, *, step: int | None = None) -> Explanation:
     )
 
 
-def _contexts(profile: Profile, step: int | None) -> list[tuple[int, StepContext]]:
+def _contexts(
+    profile: Profile, step: int | None, recordings: Sequence[Recording | None]
+) -> list[tuple[int, StepContext]]:
     found = []
+    notes = dict(enumerate(recordings))
     for at, trace in enumerate(profile.traces):
         window = typical_steps(trace) if step is None else one_step(trace, step)
         if window is not None and window.end_ns > window.start_ns:
-            found.append((at, StepContext(trace, window)))
+            found.append((at, StepContext(trace, window, notes.get(at))))
     if step is not None and not found:
         raise UsageError(f"no step {step} in the trace", hint="trnscope steps lists them")
     return found

@@ -28,5 +28,5 @@ def _is_met(need: Need, context: StepContext) -> bool:
     if need is Need.STACKS:
         return has_stacks(trace)
     if need is Need.CAPTURE_RECORD:
-        return context.capture is not None
+        return context.recording is not None
     return context.window.has_steps

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from rich.text import Text
 
-from trnscope.advisor.explain import explain
 from trnscope.analysis.breakdown import breakdown
 from trnscope.analysis.ops import ops
 from trnscope.analysis.summary import summarize
@@ -21,6 +20,7 @@ from trnscope.capture.run import RunResult
 from trnscope.cli.inputs import open_profile
 from trnscope.cli.output import print_compact_json, print_lines, print_warning, text_width
 from trnscope.model.units import format_ns, format_ratio
+from trnscope.opened import explain_profile
 from trnscope.report.breakdown import breakdown_lines
 from trnscope.report.explain import cause_lines
 from trnscope.report.marks import view_of
@@ -68,7 +68,7 @@ def report_lines(
     yield Text()
     yield sentence_line(split, view)
     yield from busiest_op_line(table)
-    yield from cause_lines(explain(profile))
+    yield from cause_lines(explain_profile(profile))
     for record in records:
         if record.device is None:
             yield from _cost(record.overhead, _who(record) if len(records) > 1 else None)

@@ -84,9 +84,8 @@ class ProfilerOverheadRule(Rule):
 
 def _measured(context: StepContext) -> float | None:
     """How much longer recorded steps took, where that is clear and large."""
-    if context.capture is None:
+    notes = context.recording
+    if notes is None or notes.slowdown_ratio is None:
         return None
-    overhead = context.capture.overhead
-    ratio = overhead.slowdown_ratio
-    is_large = ratio is not None and ratio >= LEAST_SLOWDOWN
-    return ratio if is_large and overhead.slowdown_is_clear else None
+    is_large = notes.slowdown_ratio >= LEAST_SLOWDOWN
+    return notes.slowdown_ratio if is_large and notes.slowdown_is_clear else None

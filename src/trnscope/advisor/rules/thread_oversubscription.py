@@ -62,7 +62,7 @@ class ThreadOversubscriptionRule(Rule):
 
     def check(self, context: StepContext) -> Iterator[Claim]:
         """One claim over all ops of the main thread, where there is no device."""
-        record = context.capture
+        record = context.recording
         if record is None or not record.num_cpus or not record.num_threads:
             return
         threads = record.num_threads * (record.world_size or 1)

@@ -30,10 +30,10 @@ def explain(
     Example:
       trnscope explain trace.json
     """
-    from trnscope.advisor.explain import explain as diagnose
     from trnscope.cli.inputs import open_profile
     from trnscope.cli.show import show
+    from trnscope.opened import explain_profile
     from trnscope.report.explain import explain_lines
 
     profile = open_profile(paths)
-    show(profile, diagnose(profile, step=step), explain_lines, as_json=as_json, limit=top)
+    show(profile, explain_profile(profile, step=step), explain_lines, as_json=as_json, limit=top)

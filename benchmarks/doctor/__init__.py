@@ -1,0 +1,1 @@
+"""How often the doctor is right: programs with a known fault, and their healthy twin."""
