@@ -443,6 +443,26 @@ def test_axe_finds_no_serious_fault(browser, cuda_url, theme):
     context.close()
 
 
+def test_what_is_selected_is_scrolled_into_sight(browser, cuda_url):
+    context = browser.new_context(viewport={"width": 1024, "height": 700}, reduced_motion="reduce")
+    page = context.new_page()
+    page.goto(cuda_url)
+    page.get_by_role("button", name="Timeline").click()
+    expect(page.locator(".legend")).to_contain_text("kernel")
+    tracks = page.locator(".tracks")
+    process = page.locator(".label.group button", has_text="python3.10")
+    process.click()
+    expect(process).to_have_attribute("aria-expanded", "false")
+    expect(page.locator(".label", has_text="pt_main_thread")).to_have_count(0)
+    search(page, "aten::addmm")
+    page.keyboard.press("Enter")
+    expect(page.locator(".details dl")).to_be_visible()
+    expect(page.locator(".label", has_text="pt_main_thread")).to_be_visible()
+    page.wait_for_timeout(400)
+    assert tracks.evaluate("(box) => box.scrollTop") > 0
+    context.close()
+
+
 @pytest.mark.parametrize("width", [1024, 1920])
 def test_the_layout_fits(browser, cuda_url, width):
     context = browser.new_context(viewport={"width": width, "height": 700})

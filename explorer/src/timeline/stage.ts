@@ -7,9 +7,13 @@ import { theme } from "../shell/theme";
 import { between, clamp, whole, type Camera } from "./camera";
 import {
   closedAtFirst,
+  groupKey,
+  LANE_HEIGHT,
   laneAt,
   laneRanges,
+  laneY,
   layOut,
+  trackKey,
   TrackList,
   visibleRows,
   type Layout,
@@ -134,6 +138,27 @@ export class Stage {
     const next = new Set(this.closed.value);
     if (!next.delete(key)) next.add(key);
     this.closed.value = next;
+  }
+
+  /** Open what holds a lane; returns how far to scroll to see it, or null where it is in sight. */
+  reveal(lane: number): number | null {
+    const track = this.tracks.at(lane);
+    if (track === null) return null;
+    const closed = this.closed.peek();
+    const hidden = closed.has(trackKey(track)) && lane !== track.first_lane;
+    let layout = this.layout.peek();
+    if (hidden || closed.has(groupKey(track))) {
+      const open = new Set(closed);
+      open.delete(groupKey(track));
+      open.delete(trackKey(track));
+      this.closed.value = open;
+      layout = layOut(this.tracks.all, this.sources, open);
+    }
+    const y = laneY(layout, this.tracks, lane);
+    const { height } = this.size.peek();
+    const top = this.scroll.peek();
+    const inSight = y >= top && y + LANE_HEIGHT <= top + height;
+    return inSight ? null : Math.max(0, y - height / 2);
   }
 
   rowsInSight(height: number): ReturnType<typeof visibleRows> {

@@ -1,5 +1,5 @@
 // The timeline: tracks on the left, slices on canvases, details of what is chosen below.
-import { useSignal, type Signal } from "@preact/signals";
+import { effect, useSignal, type Signal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import type { Tracks } from "../data/documents";
@@ -16,6 +16,7 @@ import { onKey } from "./keys";
 import { LABELS_WIDTH, Labels } from "./labels";
 import { listen, type Hover } from "./pointer";
 import { RangePanel } from "./range";
+import { details } from "./selection";
 import { RULER_HEIGHT, Stage, type Canvases } from "./stage";
 
 export function TimelineView(): JSX.Element {
@@ -145,6 +146,7 @@ function Canvas({ stage }: { stage: Stage }): JSX.Element {
       stage.start(canvases),
       listen(element, stage, hover),
       listenToKeys(stage, scroll),
+      followSelected(stage, scroll),
     ];
     return () => stops.forEach((stop) => stop());
   }, [stage]);
@@ -186,6 +188,16 @@ function Canvas({ stage }: { stage: Stage }): JSX.Element {
       </div>
     </div>
   );
+}
+
+// The selected slice is scrolled into sight, also when its details make the tracks' room smaller.
+function followSelected(stage: Stage, scroll: HTMLElement): () => void {
+  return effect(() => {
+    const found = details.value;
+    if (found === null || stage.size.value.height === 0) return;
+    const top = stage.reveal(found.slice.lane);
+    if (top !== null) requestAnimationFrame(() => scroll.scrollTo({ top }));
+  });
 }
 
 // The timeline's keys work wherever the focus is, save in fields and on buttons that use them.
