@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable
 
@@ -310,3 +311,17 @@ def normed(
     plain = torch.rms_norm(x.detach(), weight.shape)
     assert x.grad is not None and weight.grad is not None
     return [t.detach().cpu() for t in (y, plain, x.grad, weight.grad)]
+
+
+def check_evaluation_where_the_cpu_leaves_results_out() -> None:
+    torch.manual_seed(0)
+    net, x = convolutions(), torch.randn(2, 3, 16, 16)
+    net(x)
+    twin = copy.deepcopy(net).to("neuron").eval()
+    assert torch.equal(net.eval()(x), twin(x.to("neuron")).cpu())
+    bag = nn.EmbeddingBag(10, 4, mode="mean")
+    ours, rows = copy.deepcopy(bag).to("neuron"), torch.tensor([[1, 2], [3, 3]])
+    bag(rows).sum().backward()
+    ours(rows.to("neuron")).sum().backward()
+    assert bag.weight.grad is not None and ours.weight.grad is not None
+    assert torch.equal(bag.weight.grad, ours.weight.grad.cpu())
