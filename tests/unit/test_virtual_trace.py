@@ -317,7 +317,7 @@ OBSERVED: dict[str, Any] = {
     "start_ns": 5,
     "end_ns": 90,
     "names": ["aten::mm", "step", "profiler::_record_function_enter_new", "MmBackward0"],
-    "inputs": [([[2, 3], []], ["float", "Scalar"], ["", "1"])],
+    "inputs": [([[[2, 3]], [], [[4], [5, 6]]], ["float", "Scalar", "TensorList"], ["", "1", ""])],
     "ranges": [
         (11, 7, 1, 0, 5, 90, -1, 0, -1),
         (12, 0, 2, 0, 5, 5, -1, 0, -1),
@@ -346,7 +346,7 @@ def test_what_the_observer_saw_becomes_a_recording() -> None:
         (14, "MmBackward0", HostKind.BACKWARD),
     ]
     assert found.host[1].inputs is not None
-    assert found.host[1].inputs.shapes == ((2, 3), ())
+    assert found.host[1].inputs.shapes == ((2, 3), (), ((4,), (5, 6)))
     assert (found.host[0].sequence_number, found.host[1].sequence_number) == (None, 4)
     assert (found.host[1].forward_thread, found.host[2].forward_thread) == (None, 0)
     first, second = found.launches

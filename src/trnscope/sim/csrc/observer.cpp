@@ -66,33 +66,48 @@ std::uint32_t name_number(const char* name) {
     return place->second;
 }
 
-void add_tensor(ObservedInputs& inputs, const at::Tensor& tensor) {
+std::vector<std::int64_t> shape_of(const at::Tensor& tensor) {
     const bool has_shape =
         tensor.defined() && !tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides();
-    inputs.shapes.push_back(has_shape ? tensor.sizes().vec() : std::vector<std::int64_t>{});
-    inputs.types.emplace_back(tensor.defined() ? std::string(tensor.dtype().name()) : "");
-    inputs.values.emplace_back();
+    return has_shape ? tensor.sizes().vec() : std::vector<std::int64_t>{};
+}
+
+bool is_scalar_list(const c10::IValue& value) {
+    return value.isIntList() || value.isDoubleList() || value.isBoolList();
 }
 
 std::string scalar_text(const c10::IValue& value) {
-    const bool is_list = value.isIntList() || value.isDoubleList() || value.isBoolList();
+    if (value.isInt()) return std::to_string(value.toInt());
+    if (value.isBool()) return value.toBool() ? "True" : "False";
+    const bool is_list = is_scalar_list(value);
     const bool is_long = is_list && value.toListRef().size() > kLongestList;
-    const bool is_plain = value.isScalar() || value.isBool() || is_list;
-    if (!is_plain || is_long) return "";
+    if (is_long || !(is_list || value.isScalar())) return "";
     std::ostringstream text;
     text << value;
     return text.str();
 }
 
+const char* type_of(const c10::IValue& value) {
+    if (is_scalar_list(value)) return "ScalarList";
+    return value.isScalar() || value.isBool() ? "Scalar" : "";
+}
+
 void add_input(ObservedInputs& inputs, const c10::IValue& value) {
+    auto& shapes = inputs.shapes.emplace_back();
     if (value.isTensor()) {
-        add_tensor(inputs, value.toTensor());
+        const at::Tensor& tensor = value.toTensor();
+        shapes.push_back(shape_of(tensor));
+        inputs.types.emplace_back(tensor.defined() ? std::string(tensor.dtype().name()) : "");
+        inputs.values.emplace_back();
         return;
     }
-    inputs.shapes.emplace_back();
-    inputs.types.emplace_back(value.isTensorList()                 ? "TensorList"
-                              : value.isScalar() || value.isBool() ? "Scalar"
-                                                                   : "");
+    if (value.isTensorList()) {
+        for (const at::Tensor& tensor : value.toTensorVector()) shapes.push_back(shape_of(tensor));
+        inputs.types.emplace_back("TensorList");
+        inputs.values.emplace_back();
+        return;
+    }
+    inputs.types.emplace_back(type_of(value));
     inputs.values.push_back(scalar_text(value));
 }
 

@@ -17,7 +17,8 @@ constexpr std::int64_t kStillOpen = -1;
 
 // Arguments of an op, in Kineto's form: an entry for each, empty where it is no tensor.
 struct ObservedInputs {
-    std::vector<std::vector<std::int64_t>> shapes;
+    // Of a tensor its shape, of a list of tensors each one's; empty for everything else.
+    std::vector<std::vector<std::vector<std::int64_t>>> shapes;
     std::vector<std::string> types;
     std::vector<std::string> values;  // of scalars and lists of them
 };

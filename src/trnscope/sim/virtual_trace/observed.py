@@ -17,11 +17,14 @@ from trnscope.sim.virtual_trace.recording import (
     LaunchKind,
     MemoryRow,
     Recording,
+    Shape,
     Simulation,
     WaitRow,
     Work,
 )
 
+TENSOR_LIST = "TensorList"
+"""Kineto's type of an argument that is a list of tensors."""
 _BACKWARD_SCOPE = 1
 _USER_SCOPE = 7
 _PROFILER_OPS = "profiler::"
@@ -92,8 +95,18 @@ def to_recording(observed: Observed, process: Process, programs: Programs) -> Re
     )
 
 
-def _inputs(shapes: Sequence[Sequence[int]], types: Sequence[str], values: Sequence[str]) -> Inputs:
-    return Inputs(tuple(tuple(shape) for shape in shapes), tuple(types), tuple(values))
+def _inputs(
+    shapes: Sequence[Sequence[Sequence[int]]], types: Sequence[str], values: Sequence[str]
+) -> Inputs:
+    found = (_shape(*one) for one in zip(shapes, types, strict=True))
+    return Inputs(tuple(found), tuple(types), tuple(values))
+
+
+def _shape(shapes: Sequence[Sequence[int]], dtype: str) -> Shape:
+    """Of a list of tensors all shapes, of a tensor its own."""
+    if dtype == TENSOR_LIST:
+        return tuple(map(tuple, shapes))
+    return tuple(shapes[0]) if shapes else ()
 
 
 def _host_row(values: Sequence[Any], names: Sequence[str], inputs: Sequence[Inputs]) -> HostRow:

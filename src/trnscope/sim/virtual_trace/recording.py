@@ -137,11 +137,15 @@ class Launch:
         return start, self.host_end_ns
 
 
+Shape = tuple[int, ...] | tuple[tuple[int, ...], ...]
+"""Of a tensor, or those of a list of tensors."""
+
+
 @dataclass(frozen=True)
 class Inputs:
     """The arguments of an op, one entry each in all three; empty where it does not apply."""
 
-    shapes: tuple[tuple[int, ...], ...]
+    shapes: tuple[Shape, ...]
     dtypes: tuple[str, ...]
     values: tuple[str, ...]
     """Scalars and lists of them, as text."""
