@@ -191,7 +191,7 @@ def test_the_numbers_of_the_whole_range_are_those_of_the_tables(page, cuda, cuda
 
 def test_a_range_is_dragged_and_counted(page, cuda_url):
     page.goto(cuda_url)
-    page.get_by_role("button", name="Timeline").click()
+    page.get_by_role("button", name="Timeline", exact=True).click()
     pane = page.locator(".pane")
     expect(page.locator(".legend")).to_contain_text("kernel")
     box = pane.bounding_box()
@@ -276,7 +276,7 @@ def test_a_grouping_that_was_not_recorded_says_so(browser, cuda_url):
 
 def test_the_kernels_table_is_the_command_lines(page, cuda, cuda_url):
     page.goto(cuda_url)
-    page.get_by_role("button", name="Kernels").click()
+    page.get_by_role("button", name="Kernels", exact=True).click()
     kernels = printed("kernels", str(cuda))["kernels"]
     expect(page.locator(".table-view tbody tr").first).to_be_visible()
     rows = table_rows(page)
@@ -328,7 +328,7 @@ def test_a_cpu_trace_shows_host_time_and_no_device_columns(page, browser, cpu_tr
         assert "self device" not in page.locator(".table-view thead").inner_text()
         page.get_by_label("Group rows by").select_option("shape")
         expect(page.locator(".table-view tbody")).to_contain_text("[[32,32],[32,32]]")
-        page.get_by_role("button", name="Kernels").click()
+        page.get_by_role("button", name="Kernels", exact=True).click()
         expect(page.locator("main")).to_contain_text("No device work was recorded")
 
 
@@ -447,7 +447,7 @@ def test_what_is_selected_is_scrolled_into_sight(browser, cuda_url):
     context = browser.new_context(viewport={"width": 1024, "height": 700}, reduced_motion="reduce")
     page = context.new_page()
     page.goto(cuda_url)
-    page.get_by_role("button", name="Timeline").click()
+    page.get_by_role("button", name="Timeline", exact=True).click()
     expect(page.locator(".legend")).to_contain_text("kernel")
     tracks = page.locator(".tracks")
     process = page.locator(".label.group button", has_text="python3.10")
