@@ -16,6 +16,8 @@ from tests.unit.chrome_json import complete, kernel, write
 
 sync_api = pytest.importorskip("playwright.sync_api")
 expect = sync_api.expect
+# A machine that runs other tests meanwhile is slow; nothing here waits longer than it must.
+expect.set_options(timeout=30_000)
 
 pytestmark = pytest.mark.slow
 
