@@ -85,7 +85,7 @@ class Session:
         if self._is_over:
             return
         if self._stretch is not None:
-            last = self._stretch.end()
+            last = self._take(self._stretch)
             best = last if last.steps else self._warm_up
             if best is not None:
                 self._write(best)
@@ -102,11 +102,15 @@ class Session:
             return
         self._stretch.step_ended()
         if self._num_steps <= self._settings.warmup:
-            self._warm_up = self._stretch.end()
+            self._warm_up = self._take(self._stretch)
             self._begin()
         elif self._stretch.num_steps >= self._settings.steps:
-            self._write(self._stretch.end())
+            self._write(self._take(self._stretch))
             _end_process()
+
+    def _take(self, stretch: Stretch) -> StretchData:
+        self._stretch = None
+        return stretch.end()
 
     def _write(self, data: StretchData) -> None:
         self._is_over = True
