@@ -36,8 +36,8 @@ def tar_of(data: bytes) -> bytes:
         (b'{"traceEvents":[]}', FileKind.JSON),
         (b" \n\t[{}]", FileKind.JSON),
         (b"\xef\xbb\xbf{}", FileKind.JSON),
-        (gzip.compress(b"[]"), FileKind.GZIP_JSON),
-        (gzip.compress(b"{}")[:-6], FileKind.GZIP_JSON),
+        (gzip.compress(b"[]", mtime=0), FileKind.GZIP_JSON),
+        (gzip.compress(b"{}", mtime=0)[:-6], FileKind.GZIP_JSON),
     ],
 )
 def test_content_decides(tmp_path: Path, data: bytes, kind: FileKind) -> None:
@@ -71,9 +71,9 @@ XPLANE = b"\n\xee\x03\x08\x01\x12\x0e/host:metadata\x00"
         (b"\xff\xfe{\x00", "is UTF-16 text"),
         (bytes(range(1, 32)), "is binary, but no known trace"),
         (tar_of(b"{}"), "is a tar archive"),
-        (gzip.compress(tar_of(b"{}")), "holds compressed data that is a tar archive"),
-        (gzip.compress(b"plain words"), "holds compressed data that is text, but no JSON"),
-        (gzip.compress(b""), "is a gzip file that holds no data"),
+        (gzip.compress(tar_of(b"{}"), mtime=0), "holds compressed data that is a tar archive"),
+        (gzip.compress(b"plain words", mtime=0), "holds compressed data that is text, but no JSON"),
+        (gzip.compress(b"", mtime=0), "is a gzip file that holds no data"),
         (b"\x1f\x8b\x08\x00rubbish-rubbish", "is a damaged gzip file"),
     ],
 )
