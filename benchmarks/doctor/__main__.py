@@ -26,8 +26,9 @@ This is a beginning: one model, {faults} kinds of fault, one severity each, on t
 half is held back: a rule (HO03) was changed after a first run. What remedies leave over is assumed
 by the rules, for devices rather than for a CPU; those figures were not fitted to these programs.
 
-The aim is a median error of 25 %; the figures fall short of it. Steps were recorded by wall time on
-a machine that other programs kept busy, one recording each, and the profiler makes small ops longer.
+The aim is a median error of 25 %; the figures fall short of it. Steps were recorded by wall time
+on a machine that other programs kept busy, one recording each, and the profiler makes small ops
+longer.
 """
 
 
