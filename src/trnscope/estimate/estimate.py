@@ -21,6 +21,7 @@ from trnscope.estimate.memory import Peak, peak
 from trnscope.estimate.options import EstimateOptions
 from trnscope.estimate.parts import COLLECTIVE, HOST, take_off
 from trnscope.estimate.recorded import Recorded, Unit
+from trnscope.model.units import format_bytes
 from trnscope.sim.cost import CostModel
 
 COMFORTABLE = 0.9
@@ -265,8 +266,9 @@ def _remedies(recorded: Recorded, placed: Placed, model: CostModel) -> tuple[Rem
     if kept > placed.capacity_bytes // 2:
         found.append(
             Remedy(
-                "keep fewer activations: recompute them in the backward pass "
-                "(torch.utils.checkpoint), or a smaller batch or sequence",
+                f"up to {format_bytes(kept)} stay on each core however the model is split: recompute "
+                "activations in the backward pass (torch.utils.checkpoint), or take a smaller batch "
+                "or sequence",
                 None,
             )
         )
