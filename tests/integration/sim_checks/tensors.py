@@ -278,3 +278,11 @@ def check_function_transforms() -> None:
     theirs = vmap(grad(loss), in_dims=(None, 0))(w, x)
     ours = vmap(grad(loss), in_dims=(None, 0))(w.to("neuron"), x.to("neuron"))
     assert torch.equal(ours.cpu(), theirs)
+
+
+def check_a_copy_to_the_host_that_nobody_waits_for_holds_the_numbers() -> None:
+    x = torch.randn(300, 300)
+    y = x.to("neuron")
+    for _ in range(5):
+        copied = (y @ y).to("cpu", torch.float64, non_blocking=True)
+        assert torch.equal(copied, (x @ x).to(torch.float64))

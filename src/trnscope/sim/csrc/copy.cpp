@@ -39,11 +39,12 @@ void device_to_host(const at::Tensor& from, const at::Tensor& to, bool is_async)
     const std::int32_t core = from.device().index();
     launch(describe_copy(CopyDirection::kDeviceToHost, bytes_of(from)), core, real_now_ns());
     copy_twins(to_twin(from), to);
-    if (is_async && is_pinned(to.storage().data())) return;
-    if (!is_in_graph()) {
+    const bool is_awaited = !is_async || !is_pinned(to.storage().data());
+    if (is_awaited && !is_in_graph()) {
         Timeline::instance().wait_stream(core, current_stream(core), WaitKind::kRead,
                                          waiter_here());
     }
+    // Also where no virtual time passes: nobody then reads memory that is not yet written.
     Worker::instance().drain();
 }
 
