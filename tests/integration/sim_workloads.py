@@ -107,12 +107,12 @@ def filters(folder: Path) -> dict[str, Any]:
     }
 
 
-def without_the_device(_folder: Path) -> dict[str, Any]:
+def without_the_device(folder: Path) -> dict[str, Any]:
     """What is told when the activities leave the device out, or the profiler is misused."""
     from torch_neuronx.profiling import NeuronConfig, NeuronProfiler
 
     config = NeuronConfig()
-    older = NeuronProfiler()
+    older = NeuronProfiler(neuron_output_dir=str(folder))
     told = [
         told_by(lambda: export_of_a_cpu_profile(config, NeuronProfiler(config))),
         told_by(older.stop),
