@@ -266,9 +266,9 @@ def _remedies(recorded: Recorded, placed: Placed, model: CostModel) -> tuple[Rem
     if kept > placed.capacity_bytes // 2:
         found.append(
             Remedy(
-                f"up to {format_bytes(kept)} stay on each core however the model is split: recompute "
-                "activations in the backward pass (torch.utils.checkpoint), or take a smaller batch "
-                "or sequence",
+                f"up to {format_bytes(kept)} stay on each core however the model is split: "
+                "recompute activations in the backward pass (torch.utils.checkpoint), or take a "
+                "smaller batch or sequence",
                 None,
             )
         )
