@@ -121,8 +121,8 @@ def timed(rank: int, job: Job, results: Any) -> None:
     import trnscope.sim
 
     log = trnscope.sim.activate().extension
-    x = torch.ones(1 << 20, dtype=torch.bfloat16, device="neuron")
-    x.add_(1)
+    x = torch.ones(1 << 25, dtype=torch.bfloat16, device="neuron")
+    x.add_(1).mul_(2).float()
     dist.all_reduce(x)
     dist.barrier()
     torch.neuron.synchronize()
@@ -163,7 +163,7 @@ def check_a_collective_overlaps_until_it_is_waited_for() -> None:
     kinds, starts, ends = run(timed, "neuron")
     assert kinds == [0, COLLECTIVE, 0, 0]
     cost = CostModel.for_instance("trn2.3xlarge").collective(
-        CollectiveSpec("all_reduce", 2 << 20, 2, "bfloat16")
+        CollectiveSpec("all_reduce", 64 << 20, 2, "bfloat16")
     )
     assert ends[1] - starts[1] == cost.device_ns
     assert starts[1] >= ends[0]
