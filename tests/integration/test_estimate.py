@@ -51,13 +51,14 @@ def test_a_small_llama_learns_as_on_the_cpu(tmp_path: Path, dtype: str) -> None:
 
 
 def test_a_billion_parameters(tmp_path: Path) -> None:
-    script = [TRAIN, "--preset", "1b", "--device", "neuron", "--batch", "1", "--tokens", "2048"]
+    script = [TRAIN, "--preset", "1b", "--device", "neuron", "--batch", "1", "--tokens", "256"]
     found = estimate(tmp_path, *script)
     again = estimate(tmp_path, *script)
     assert {**found, "trace": None} == {**again, "trace": None}
     assert found["simulated"] is True
-    assert found["tokens_per_step"] == 2048
-    # Llama 3.2 1B, embedding and output in one; everything is bfloat16, AdamW keeps two states
+    assert found["tokens_per_step"] == 256
+    # Llama 3.2 1B, embedding and output in one; everything is bfloat16, AdamW keeps two states.
+    # With few tokens the peak is its step, where all of the gradients are there.
     hidden, attention = 3 * 2048 * 8192, 2 * 2048 * 2048 + 2 * 2048 * 512
     in_products = 16 * (hidden + attention) + 128_256 * 2048
     parameters = in_products + (2 * 16 + 1) * 2048
@@ -65,9 +66,9 @@ def test_a_billion_parameters(tmp_path: Path) -> None:
     assert memory["parameters_bytes"] == pytest.approx(2 * parameters, rel=1e-3)
     assert memory["gradients_bytes"] == pytest.approx(2 * parameters, rel=1e-3)
     assert memory["optimizer_state_bytes"] == pytest.approx(4 * parameters, rel=1e-3)
-    # two products of causal attention forward, five backward: half of the pairs
-    pairs = 16 * 2048 * 2048 * 2048
-    flops = 6 * in_products * 2048 + 7 * pairs
+    # two products of causal attention forward, five backward, over half of the pairs
+    pairs = 16 * 2048 * 256 * 256
+    flops = 6 * in_products * 256 + 7 * pairs
     assert found["matrix_flops_per_step"] == pytest.approx(flops, rel=0.01)
     one = found["one_core"]
     assert sum(one["parts_ns"].values()) == one["step_ns"]
