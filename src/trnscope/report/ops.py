@@ -10,6 +10,7 @@ from rich.text import Text
 from trnscope.analysis.op_groups import GroupBy
 from trnscope.analysis.ops import OpRow, OpsTable
 from trnscope.model.units import format_ns, format_ratio, ratio
+from trnscope.report.frames import shown_frames
 from trnscope.report.table import Column, Table
 from trnscope.report.text import plural
 from trnscope.report.view import View, cut_note, note, title, warning
@@ -90,10 +91,10 @@ def _details(row: OpRow) -> Iterator[str]:
         yield row.key.module
     if row.input_shapes is not None:
         yield row.input_shapes
-    frames = row.key.stack or ()
-    yield from frames[:_FRAMES_SHOWN]
-    if len(frames) > _FRAMES_SHOWN:
-        yield f"... {plural(len(frames) - _FRAMES_SHOWN, 'more frame')}"
+    frames, num_hidden = shown_frames(row.key.stack or (), _FRAMES_SHOWN)
+    yield from frames
+    if num_hidden:
+        yield f"... {plural(num_hidden, 'more frame')}"
 
 
 def _device_notes(result: OpsTable) -> Iterator[Text]:
