@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from trnscope.cli import inputs
-from trnscope.cli.inputs import expand, progress_line
+from trnscope.cli.inputs import expand, open_profile, progress_line
 from trnscope.errors import UsageError
 
 
@@ -41,6 +41,22 @@ def test_a_path_without_a_pattern_is_left_to_the_reader(tmp_path: Path) -> None:
 def test_a_pattern_that_matches_nothing_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no file matches"):
         expand([tmp_path / "*.json"])
+
+
+def test_a_folder_of_files_that_no_run_recorded_is_told_the_pattern(tmp_path: Path) -> None:
+    (tmp_path / "rank0.json").touch()
+    with pytest.raises(UsageError, match=f"write '{tmp_path}/rank0.json'"):
+        open_profile([tmp_path])
+    (tmp_path / "rank1.json.gz").touch()
+    with pytest.raises(UsageError, match=r"holds 2 \.json files .* write '.*/\*\.json\*' "):
+        open_profile([tmp_path])
+    with pytest.raises(UsageError, match="is a directory"):
+        open_profile([_empty(tmp_path)])
+
+
+def _empty(folder: Path) -> Path:
+    (folder / "empty").mkdir()
+    return folder / "empty"
 
 
 class Terminal(io.StringIO):

@@ -21,8 +21,30 @@ def open_profile(paths: Sequence[Path]) -> OpenedProfile:
     """Open the named traces, with a progress line on a terminal."""
     from trnscope.api import open as open_traces
 
-    with progress_line("reading") as report:
-        return open_traces(*expand(paths), progress=report)
+    files = expand(paths)
+    try:
+        with progress_line("reading") as report:
+            return open_traces(*files, progress=report)
+    except UsageError as error:
+        raise _naming_traces(error, files) from None
+
+
+def _naming_traces(error: UsageError, paths: Sequence[Path]) -> UsageError:
+    """The error; for a folder of traces that no run recorded, with what to write instead."""
+    from trnscope.capture.folders import without_records
+
+    for folder in paths:
+        if error.message != f"{folder}: is a directory":
+            continue
+        traces = without_records(sorted(folder.glob("*.json*")))
+        if traces:
+            name = traces[0] if len(traces) == 1 else folder / "*.json*"
+            what = "a .json file" if len(traces) == 1 else f"{len(traces)} .json files"
+            return UsageError(
+                f"{folder}: holds {what} and no recorded run",
+                f"if they are traces, write '{name}' (the files of one job are its ranks)",
+            )
+    return error
 
 
 def expand(paths: Sequence[Path]) -> list[Path]:
