@@ -169,9 +169,12 @@ def test_a_simulated_device_is_checked_before_the_script_starts() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"device": "cuda"}, "no simulated device: cuda"),
+        (
+            {"device": "cuda"},
+            "no simulated device: cuda; leave --device out, devices that torch has are",
+        ),
         ({"device": "sim:"}, "no simulated device: sim:"),
-        ({"device": "sim:trn9"}, "unknown instance 'trn9'"),
+        ({"device": "sim:trn9"}, "no simulated device: sim:trn9; known: trn1, trn2, trn3, inf2, "),
         ({"device": "sim:trn2", "lnc": 3}, "no logical cores of 3"),
         ({"device": "sim:trn2", "with_stack": True}, "no Python stacks"),
         ({"lnc": 2}, "add --device"),

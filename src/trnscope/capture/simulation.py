@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trnscope.errors import TrnscopeError, UsageError
+from trnscope.errors import TrnscopeError, UnknownHardwareError, UsageError
 
 if TYPE_CHECKING:
     from trnscope.sim.virtual_trace.recording import Recording
 
 PREFIX = "sim:"
+CHIPS = ("trn1", "trn2", "trn3", "inf2")
+"""Each stands for its smallest instance."""
 EXAMPLES = "sim:trn2, sim:trn1, sim:trn3, sim:inf2 or an instance type as in sim:trn2.48xlarge"
 
 
@@ -32,11 +34,22 @@ class SimulatedTarget:
 
 def parse_target(device: str, lnc: int | None, *, numerics: bool) -> SimulatedTarget:
     """The target that the options name; unknown hardware raises, and so does a real device."""
-    from trnscope.hardware.neuroncore import load_instance
+    from trnscope.hardware.neuroncore import instance_names, load_instance
 
-    if not device.startswith(PREFIX) or device == PREFIX:
-        raise UsageError(f"no simulated device: {device}", hint=f"give {EXAMPLES}")
+    if not device.startswith(PREFIX):
+        raise UsageError(
+            f"no simulated device: {device}",
+            hint="leave --device out, devices that torch has are profiled as they are; "
+            f"to simulate, give {EXAMPLES}",
+        )
     name = device.removeprefix(PREFIX)
+    if not name:
+        raise UsageError(f"no simulated device: {device}", hint=f"give {EXAMPLES}")
+    if name not in CHIPS and name not in instance_names():
+        raise UnknownHardwareError(
+            f"no simulated device: {device}",
+            f"known: {', '.join((*CHIPS, *instance_names()))}",
+        )
     load_instance(name, lnc)
     return SimulatedTarget(name, lnc, numerics)
 
