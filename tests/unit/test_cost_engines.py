@@ -105,3 +105,18 @@ def test_a_copy_within_hbm_uses_its_bandwidth_twice() -> None:
     model = DmaModel(load_core("trn2"))
     load = model.time(DmaTransfer("x", "load", 1 << 22, 65536)).busy_ns
     assert model.time(DmaTransfer("x", "move", 1 << 22, 65536)).busy_ns > 1.5 * load
+
+
+@pytest.mark.parametrize(
+    ("dtype", "passes"),
+    [("float16", 1), ("tfloat32", 1), ("float32", 4), ("int8", 1), ("int32", 4), ("float64", 16)],
+)
+def test_passes_of_a_product_by_type(dtype: str, passes: float) -> None:
+    assert TRN2.passes(dtype) == passes
+
+
+@pytest.mark.parametrize(
+    "dtype", ["float64", "int16", "int32", "int64", "complex32", "complex64", "complex128"]
+)
+def test_types_that_the_matrix_engine_lacks_are_never_faster_than_float32(dtype: str) -> None:
+    assert TRN2.passes(dtype) >= TRN2.passes("float32")

@@ -174,6 +174,39 @@ def test_compiled_is_faster_than_op_by_op() -> None:
     assert MODEL.graph(chain(8, 1024)).device_ns < eager / 3
 
 
+def activated(reduction: str, **attributes: int) -> GraphSpec:
+    """A function whose result is reduced along rows."""
+    tensor, row = spec(1024, 1024), spec(1024)
+    reduce = OpSignature(f"aten::{reduction}", (tensor,), (row,), tuple(attributes.items()))
+    nodes = (
+        GraphNode(op("exp", [tensor], tensor), (0,), (1,)),
+        GraphNode(reduce, (1,), (2,)),
+    )
+    return GraphSpec(reduction, nodes, (0,), (2,))
+
+
+def opcodes_of(graph: GraphSpec) -> set[str]:
+    steps = [step for step, _ in leaves(MODEL.lower(graph).steps)]
+    return {step.opcode for step in steps if isinstance(step, Instruction)}
+
+
+@pytest.mark.parametrize("reduction", ["sum", "mean"])
+def test_a_sum_is_taken_as_the_function_goes(reduction: str) -> None:
+    assert opcodes_of(activated(reduction)) == {"ACTIVATE_REDUCE"}
+
+
+@pytest.mark.parametrize("reduction", ["amax", "amin", "prod", "any", "_softmax"])
+def test_other_reductions_need_a_pass_of_their_own(reduction: str) -> None:
+    assert {"ACTIVATE", "TENSOR_REDUCE"} <= opcodes_of(activated(reduction))
+
+
+def test_a_product_of_mixed_types_runs_in_the_wider_one() -> None:
+    mixed = op("mm", [spec(512, 512), spec(512, 512, dtype="int64")], spec(512, 512))
+    steps = [step for step, _ in leaves(MODEL.lower(mixed).steps)]
+    products = {s.dtype for s in steps if isinstance(s, Instruction) and s.opcode == "MATMUL"}
+    assert products == {"int64"}
+
+
 def two_products(size: int) -> GraphSpec:
     product = mm(size, size, size)
     nodes = (GraphNode(product, (0, 1), (2,)), GraphNode(product, (2, 1), (3,)))

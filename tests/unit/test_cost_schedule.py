@@ -112,3 +112,13 @@ def test_a_quiet_matrix_engine_starts_at_half_its_rate() -> None:
     steady = Scheduler(TRN2).run(program).total_ns
     throttled = Scheduler(TRN2, throttle=True).run(program).total_ns
     assert throttled - steady == pytest.approx(8 * 512 / 2.4 / TRN2.tensor.sustained_rate, rel=0.02)
+
+
+def test_a_scheduler_keeps_nothing_of_a_program() -> None:
+    """Several threads may price with one scheduler at a time."""
+    scheduler = Scheduler(load_core("trn2"))
+    before = {name: repr(value) for name, value in vars(scheduler).items() if name != "core"}
+    load = DmaTransfer("x", "load", 4096, 4096, writes=("x",))
+    scheduler.run(Program("p", (Tile("x", 64, 3),), (Loop((load,), 8),)))
+    after = {name: repr(value) for name, value in vars(scheduler).items() if name != "core"}
+    assert after == before

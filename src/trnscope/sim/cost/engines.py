@@ -16,6 +16,28 @@ from trnscope.sim.cost.program import Instruction, item_bytes
 FP8 = ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8")
 
 
+FLOAT32_PASSES = {
+    "float32": 1,
+    "int16": 1,
+    "uint16": 1,
+    "int32": 1,
+    "uint32": 1,
+    "float64": 4,
+    "int64": 4,
+    "uint64": 4,
+    "complex32": 1,
+    "complex64": 4,
+    "complex128": 16,
+}
+"""Passes of a product by type, in those of float32; other types take one pass in all.
+
+Documented are float32 and the types of one pass (bfloat16, float16, tfloat32; fp8 is faster). The
+matrix engine has no wider integers, no float64 and no complex numbers: they are an assumption.
+Integers of up to four bytes go as float32, eight bytes as four products of four-byte halves, and
+complex numbers as four real products. Bytes are exact in bfloat16.
+"""
+
+
 @dataclass(frozen=True)
 class EngineTime:
     """What one instruction takes."""
@@ -125,4 +147,4 @@ class EngineModel:
         """Passes of the matrix engine for one of bfloat16."""
         if dtype in FP8:
             return 1 / self.core.tensor.fp8_rate
-        return float(self.core.tensor.float32_passes) if item_bytes(dtype) == 4 else 1.0
+        return float(max(1, self.core.tensor.float32_passes * FLOAT32_PASSES.get(dtype, 0)))

@@ -179,7 +179,8 @@ def merged(passes: tuple[Pass, ...]) -> tuple[Pass, ...]:
 
 
 def _accumulates(work: Pass, after: Pass) -> bool:
-    return work.opcode == "ACTIVATE" and after.elements == work.elements
+    """Sums only: the Scalar engine cannot find extrema or products as it goes."""
+    return work.opcode == "ACTIVATE" and after.sums and after.elements == work.elements
 
 
 def _absorbs(work: Pass, after: Pass) -> bool:

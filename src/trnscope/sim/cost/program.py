@@ -18,6 +18,7 @@ Direction = Literal["load", "store", "move"]
 ITEM_BYTES = {
     "float64": 8,
     "int64": 8,
+    "uint64": 8,
     "complex64": 8,
     "float32": 4,
     "tfloat32": 4,

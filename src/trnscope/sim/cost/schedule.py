@@ -167,30 +167,32 @@ class Scheduler:
         self.engine_model = EngineModel(core)
         self.dma_model = DmaModel(core)
         self.throttle = throttle
-        self.buffers: list[int] = []
 
     def run(self, program: Program, max_executions: int = 0) -> Schedule:
         """The schedule, with up to ``max_executions`` single executions listed."""
         names = {tile.name: number for number, tile in enumerate(program.tiles)}
-        self.buffers = [tile.buffers for tile in program.tiles]
-        nodes = self._nodes(program.steps, names)
+        buffers = [tile.buffers for tile in program.tiles]
+        nodes = self._nodes(program.steps, names, buffers)
         machine = _Machine(self.core, program, self.throttle, max_executions)
         machine.follow(nodes)
         return machine.schedule()
 
     def _nodes(
-        self, steps: Sequence[Instruction | DmaTransfer | Loop], names: dict[str, int]
+        self,
+        steps: Sequence[Instruction | DmaTransfer | Loop],
+        names: dict[str, int],
+        buffers: Sequence[int],
     ) -> tuple[_Leaf | _LoopNode, ...]:
         return tuple(
-            self._loop(step, names) if isinstance(step, Loop) else self._leaf(step, names)
+            self._loop(step, names, buffers) if isinstance(step, Loop) else self._leaf(step, names)
             for step in steps
         )
 
-    def _loop(self, step: Loop, names: dict[str, int]) -> _LoopNode:
-        body = self._nodes(step.body, names)
-        buffers = [self.buffers[n] for node in body for n in _written(node)]
+    def _loop(self, step: Loop, names: dict[str, int], buffers: Sequence[int]) -> _LoopNode:
+        body = self._nodes(step.body, names, buffers)
+        written = [buffers[n] for node in body for n in _written(node)]
         touched = tuple(sorted({n for node in body for n in _touched(node)}))
-        return _LoopNode(body, step.count, touched, max(buffers, default=0))
+        return _LoopNode(body, step.count, touched, max(written, default=0))
 
     def _leaf(self, step: Instruction | DmaTransfer, names: dict[str, int]) -> _Leaf:
         reads = tuple(names[name] for name in step.reads)

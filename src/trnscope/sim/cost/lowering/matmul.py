@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from math import prod
 
+from trnscope.sim.cost.engines import FLOAT32_PASSES
 from trnscope.sim.cost.lowering.work import (
     Access,
     Lowered,
@@ -95,7 +96,7 @@ def product(op: OpSignature, lhs: int, rhs: int, bias: int | None, weight: bool)
 
 
 def _matrix_type(left: str, right: str) -> str:
-    return max((left, right), key=lambda t: (t == "float32", t == "float64"))
+    return max((left, right), key=lambda dtype: FLOAT32_PASSES.get(dtype, 0))
 
 
 def _bias(

@@ -47,6 +47,8 @@ PASSES: dict[str, tuple[tuple[str, str], ...]] = {
     "nll_loss2d_backward": (("IOTA", "gpsimd"), TS),
 }
 NAMES = frozenset(PASSES)
+WITH_MAXIMUM = ("_softmax", "softmax", "_log_softmax", "log_softmax", "_safe_softmax")
+"""Their ``TENSOR_REDUCE`` finds the maximum of a row."""
 
 
 def lower(op: OpSignature, name: str) -> Lowered:
@@ -55,7 +57,7 @@ def lower(op: OpSignature, name: str) -> Lowered:
     elements = max((numel(spec) for spec in specs), default=1)
     dtype = widest(op)
     passes = tuple(
-        Pass(opcode, engine, elements, dtype)  # type: ignore[arg-type]
+        Pass(opcode, engine, elements, dtype, sums=name not in WITH_MAXIMUM)  # type: ignore[arg-type]
         for opcode, engine in PASSES[name]
     )
     return Lowered((RowStage(elements, dtype, passes, reads(op, elements), writes(op)),))

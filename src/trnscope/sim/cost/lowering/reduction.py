@@ -7,7 +7,16 @@ pass over the elements covers both but for a full reduction of few rows.
 
 from __future__ import annotations
 
-from trnscope.sim.cost.lowering.work import Lowered, Pass, RowStage, numel, reads, widest, writes
+from trnscope.sim.cost.lowering.work import (
+    Lowered,
+    Pass,
+    RowStage,
+    names,
+    numel,
+    reads,
+    widest,
+    writes,
+)
 from trnscope.sim.signature import OpSignature
 
 RED = ("TENSOR_REDUCE", "vector")
@@ -60,6 +69,13 @@ PASSES: dict[str, tuple[tuple[str, str], ...]] = {
     "max_pool2d_with_indices_backward": (("IOTA", "gpsimd"), TT),
 }
 NAMES = frozenset(PASSES)
+NO_SUMS = frozenset(
+    names(
+        "amax amin max min argmax argmin any all prod aminmax equal logsumexp max_pool2d"
+        " max_pool2d_with_indices"
+    )
+)
+"""Their ``TENSOR_REDUCE`` does not add."""
 
 
 def lower(op: OpSignature, name: str) -> Lowered:
@@ -68,7 +84,7 @@ def lower(op: OpSignature, name: str) -> Lowered:
     elements = max((numel(spec) for spec in specs), default=1)
     dtype = widest(op)
     passes = tuple(
-        Pass(opcode, engine, elements, dtype)  # type: ignore[arg-type]
+        Pass(opcode, engine, elements, dtype, sums=name not in NO_SUMS)  # type: ignore[arg-type]
         for opcode, engine in PASSES[name]
     )
     return Lowered((RowStage(elements, dtype, passes, reads(op, elements), writes(op)),))

@@ -44,6 +44,8 @@ class Pass:
     dtype: str
     cycles_per_element: float | None = None
     """Where the opcode's formula does not apply."""
+    sums: bool = True
+    """A reduction that adds, as ACTIVATE can on its way; extrema and products cannot."""
 
 
 @dataclass(frozen=True)
@@ -242,9 +244,11 @@ def writes(op: OpSignature) -> tuple[Access, ...]:
 
 
 def widest(op: OpSignature) -> str:
-    """The largest type among the inputs and outputs that are floating point, or else of all."""
+    """The largest floating-point or complex type among inputs and outputs, or else of all."""
     specs = [spec for spec in (*op.inputs, *op.outputs) if spec is not None]
-    floats = [s.dtype for s in specs if "float" in s.dtype] or [s.dtype for s in specs]
+    floats = [s.dtype for s in specs if "float" in s.dtype or "complex" in s.dtype] or [
+        s.dtype for s in specs
+    ]
     return max(floats, key=item_bytes, default="float32")
 
 
