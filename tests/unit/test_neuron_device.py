@@ -394,3 +394,54 @@ def test_listed_device_profiles_are_read_from_beside(tmp_path: Path) -> None:
     trace = read(home / "r@latest", tmp_path)
     found = [(r.device.label, r.busy_ns) for r in engines(Profile((trace,)))]
     assert found == [("neuron:0", 10), ("neuron:1", 11)]
+
+
+# Damaged times ---------------------------------------------------------------------------
+
+
+def test_times_that_64_bits_cannot_add_up_are_kept_apart(tmp_path: Path) -> None:
+    most = (1 << 63) - 1
+    rows = [
+        *INSTRUCTIONS,
+        {"start_ts": 5, "duration_ns": most, "engine": "tensor", "opcode": "MATMUL"},
+        {"start_ts": 6, "end_ts": most, "engine": "tensor", "opcode": "MATMUL"},
+        {"start_ts": most - 1, "duration_ns": 1, "engine": "tensor", "opcode": "MATMUL"},
+        {"start_ts": 1 << 61, "duration_ns": 1, "engine": "tensor", "opcode": "MATMUL"},
+    ]
+    folder = write_tables(tmp_path / "p", {"Instruction": rows, "DmaPacketAggregated": TRANSFERS})
+    trace = read(folder, tmp_path)
+    assert spans(trace, SliceKind.KERNEL) == [(0, 40), (100, 50), (20, 40)]
+    assert sorted(trace.unfinished.start_ns.tolist()) == [5, 6]
+    assert warnings(trace) == {"impossible-duration": 2, "unreadable-event": 2}
+    assert not trace.health.complete
+    assert summarize_devices(trace)[0].sum_ns == 180
+
+
+def test_many_years_do_not_overflow_the_sum(tmp_path: Path) -> None:
+    nine_years = (1 << 58) - 1
+    rows = [instruction(n, n + nine_years, "tensor", "MATMUL") for n in range(40)]
+    trace = read(write_tables(tmp_path / "p", {"Instruction": rows}), tmp_path)
+    assert warnings(trace) == {"impossible-duration": 36}
+    assert summarize_devices(trace)[0].sum_ns == 4 * nine_years
+
+
+def test_a_sample_at_an_impossible_time_is_left_out(tmp_path: Path) -> None:
+    usage = [{"timestamp": at, "avg_util_percent": 1.0} for at in (3, (1 << 63) - 1)]
+    trace = read(tables(tmp_path / "p", SbufUsage=usage), tmp_path)
+    assert trace.counters.ts_ns.tolist() == [3]
+
+
+def test_an_impossible_first_start_does_not_move_the_device_s_clock(tmp_path: Path) -> None:
+    folder = write_tables(
+        tmp_path / "p",
+        {
+            "SystemProfileEvents": chain(10_000, SEQUENCE, 1, 10),
+            "Instruction": [
+                instruction(-(1 << 62), 10, "tensor", "MATMUL"),
+                instruction(100, 110, "tensor", "MATMUL"),
+            ],
+        },
+    )
+    trace = read(folder, tmp_path)
+    assert spans(trace, SliceKind.INSTRUCTION) == [(10_040, 10)]
+    assert warnings(trace)["unreadable-event"] == 1

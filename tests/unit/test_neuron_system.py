@@ -187,6 +187,50 @@ def test_rows_that_say_nothing_are_counted(tmp_path: Path) -> None:
     assert trace.unfinished.start_ns.tolist() == [1]
 
 
+def test_durations_that_64_bits_cannot_add_up_are_kept_apart(tmp_path: Path) -> None:
+    rows = [*chain(1000, SEQUENCE, 1, 10)]
+    for at, duration in enumerate((1 << 58, (1 << 63) - 1), start=1):
+        long = event("nrt_load", "neuron_rt", at, 0)
+        rows.append(long | {"end_ts": None, "duration_ns": duration})
+    far = event("nrt_load", "neuron_rt", 1 << 61, 5)
+    trace = read(table(tmp_path / "p", [*rows, far]), tmp_path)
+    assert warnings(trace)["impossible-duration"] == 2
+    assert warnings(trace)["unreadable-event"] == 1
+    assert not trace.health.complete
+    assert trace.unfinished.start_ns.tolist() == [1, 2]
+    assert spans(trace, SliceKind.KERNEL) == [(1040, 61)]
+
+
+def test_years_apart_the_rows_of_two_cores_are_no_execution(tmp_path: Path) -> None:
+    run = {"model_id": 1, "nc_idx": 0, "flow_id": ["1"]}
+    starts = (5, 1 << 60)
+    rows = [
+        event("nc_exec_running", "neuron_hw", start, 10, pcore_idx=core, **run)
+        for core, start in enumerate(starts)
+    ]
+    trace = read(table(tmp_path / "p", rows), tmp_path)
+    assert spans(trace, SliceKind.KERNEL) == [(start, 10) for start in starts]
+
+
+@pytest.mark.parametrize(
+    "number", [str(1 << 63), str(1 << 64), str(-(1 << 63)), "-7", "1e400", "9" * 5000],
+    ids=["2^63", "2^64", "-2^63", "-7", "1e400", "5000 digits"],
+)  # fmt: skip
+def test_numbers_of_any_size_are_damage_and_no_fault(tmp_path: Path, number: str) -> None:
+    good = [as_json(row) for row in chain(1000, SEQUENCE, 1, 10)]
+    fields = ("id", "timestamp", "duration", "nc_idx", "device_core_idx", "flow_id", "model_id",
+              "External id", "framework_stream_id", "bytes", "nc_start_timestamp_ns", "worker_gid",
+              "thread_id", "process_id", "exec_id")  # fmt: skip
+    bad = [row | {field: "NUMBER"} for row in good for field in fields]
+    text = json.dumps({"trace_events": [*good, *bad, *good]})
+    path = tmp_path / "x.json"
+    path.write_text(text.replace('"NUMBER"', number))
+    trace = read(path, tmp_path)
+    assert trace.health.num_events_read + trace.health.num_events_unreadable == 5 * 17
+    assert (1040, 61) in spans(trace, SliceKind.KERNEL)
+    assert sum(trace.slices.dur_ns.tolist()) < 1 << 40
+
+
 # JSON ------------------------------------------------------------------------------------
 
 

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from trnscope.ingest.durations import DurationBudget
 from trnscope.ingest.neuron_places import NeuronTracks
-from trnscope.ingest.neuron_rows import ABSENT, Rows
+from trnscope.ingest.neuron_rows import ABSENT, Rows, is_time
 from trnscope.ingest.neuron_system import PlacedExecution
 from trnscope.ingest.neuron_texts import Texts
 from trnscope.ingest.neuron_words import engine_of, is_wait
@@ -79,20 +80,28 @@ class DevicePlacer:
     """Places the tables of one logical core."""
 
     def __init__(
-        self, writer: TraceWriter, texts: Texts, tracks: NeuronTracks, device: Device
+        self,
+        writer: TraceWriter,
+        texts: Texts,
+        tracks: NeuronTracks,
+        device: Device,
+        durations: DurationBudget,
     ) -> None:
         self._writer = writer
         self._texts = texts
         self._tracks = tracks
         self._device = device
+        self._durations = durations
         self._offset_ns = 0
         self._parts_of: Sequence[PlacedExecution] = ()
         self._points: dict[str, list[tuple[I64, U32, I64]]] = {}
         self._num_flows = 0
         self.num_unreadable = 0
-        """Rows without a start."""
+        """Rows without a usable start."""
         self.num_unfinished = 0
         """Rows without an end."""
+        self.num_impossible = 0
+        """Rows that would last for years; kept apart like those without an end."""
 
     def lay_beside(self, executions: Sequence[PlacedExecution], offset_ns: int) -> None:
         """Count the rows as parts of executions that are placed already, on the host's clock."""
@@ -180,7 +189,7 @@ class DevicePlacer:
     def add_errors(self, rows: Rows) -> int:
         """Errors that the hardware reported, as points in time; how many."""
         time = rows.ints("timestamp")
-        has = time != ABSENT
+        has = self._is_placed(time)
         names = self._named(*rows.texts("description"), "hardware error")[has]
         count = int(has.sum())
         track = self._tracks.stream(self._device, None, "events")
@@ -200,10 +209,11 @@ class DevicePlacer:
         """Samples of a usage table; each value column is a series, one a physical core."""
         time, core = rows.ints("timestamp"), rows.ints("pcore_idx")
         track = self._tracks.counter(self._device)
+        placed = self._is_placed(time)
         for key in keys:
             value = rows.floats(key)
             for one in np.unique(core).tolist():
-                has = (core == one) & (time != ABSENT) & np.isfinite(value)
+                has = (core == one) & placed & np.isfinite(value)
                 label = name if one == ABSENT else f"{name} (core {one})"
                 series = self._writer.counter_series(track, label, key)
                 count = int(has.sum())
@@ -336,7 +346,6 @@ class DevicePlacer:
         cut, kept = timed.open_ended, timed.complete
         if cut.any():
             size = int(cut.sum())
-            self.num_unfinished += size
             self._writer.add_unfinished(
                 UnfinishedBatch(
                     timed.start_ns[cut],
@@ -365,13 +374,23 @@ class DevicePlacer:
         duration = rows.ints("duration_ns")
         if not (start != ABSENT).any():  # tables of points with a duration
             start, duration = rows.ints("timestamp"), rows.ints("duration")
-        readable = (start != ABSENT) & (start >= 0)
+        readable = (start >= 0) & self._is_placed(start)
         by_end = readable & (end != ABSENT) & (end >= start)
         by_duration = readable & ~by_end & (duration != ABSENT) & (duration >= 0)
         complete = by_end | by_duration
         self.num_unreadable += int((~readable).sum())
+        self.num_unfinished += int((readable & ~complete).sum())
         length = np.where(by_end, end - start, np.where(by_duration, duration, 0))
+        admitted = self._durations.admits(length)
+        self.num_impossible += int((~admitted).sum())
+        complete &= admitted
+        length[~admitted] = 0
         return _Timed(complete, readable & ~complete, start + self._offset_ns, length)
+
+    def _is_placed(self, time: I64) -> Bool:
+        """Which times are usable, also on the clock that the rows are laid on."""
+        usable = is_time(time)
+        return usable & is_time(np.where(usable, time, 0) + self._offset_ns)
 
     def _correlate(self, event: int, timed: _Timed) -> None:
         """Give each part the number of the execution that it starts in."""

@@ -8,8 +8,7 @@ from typing import Any
 
 from trnscope.ingest.neuron_values import as_ids, as_int, as_object, as_text, first_of
 from trnscope.ingest.neuron_words import Origin, origin_of, plain_name
-
-_MAX_TIME_NS = (1 << 62) - 1
+from trnscope.ingest.rows import START_LIMIT_NS
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +20,7 @@ class SystemEvent:
     origin: Origin
     start_ns: int
     dur_ns: int | None
-    """Null: it never ended."""
+    """Null: it never ended, or would last for years."""
     instance: str
     process: str
     thread: str
@@ -52,13 +51,13 @@ def event_from(row: Mapping[str, Any]) -> SystemEvent | None:
     fields = _fields(row)
     name = as_text(row.get("name"))
     start = as_int(first_of(row, "start_ts", "timestamp"))
-    if name is None or start is None or not 0 <= start <= _MAX_TIME_NS:
+    if name is None or start is None or not 0 <= start < START_LIMIT_NS:
         return None
     get = fields.get
     group = as_text(get("group")) or ""
     source = as_text(first_of(fields, "trace_event_source", "source"))
     return SystemEvent(
-        id=as_int(row.get("id")),
+        id=_whole(row.get("id")),
         name=plain_name(name),
         origin=origin_of(source, name, group, as_int(get("type"))),
         start_ns=start,
@@ -66,17 +65,17 @@ def event_from(row: Mapping[str, Any]) -> SystemEvent | None:
         instance=as_text(get("instance_id")) or "",
         process=as_text(first_of(fields, "process_id", "pid")) or "unknown",
         thread=as_text(first_of(fields, "thread_id", "tid")) or "unknown",
-        core=as_int(first_of(fields, "nc_idx", "lnc_idx")),
-        physical_core=as_int(first_of(fields, "pcore_idx", "device_core_idx")),
-        worker=as_int(get("worker_gid")),
+        core=_index(first_of(fields, "nc_idx", "lnc_idx")),
+        physical_core=_index(first_of(fields, "pcore_idx", "device_core_idx")),
+        worker=_index(get("worker_gid")),
         flow_ids=as_ids(first_of(fields, "flow_id", "nrt_sequence_id", "nrta_seq_id")),
         model=as_int(get("model_id")),
         execution=as_int(get("exec_id")),
         model_name=as_text(get("model_name")),
-        stream=as_int(get("framework_stream_id")),
+        stream=_whole(get("framework_stream_id")),
         category=as_text(first_of(fields, "cat", "category")),
         external_id=as_int(first_of(fields, "External id", "external_id")),
-        num_bytes=as_int(first_of(fields, "size", "bytes", "size_bytes")),
+        num_bytes=_whole(first_of(fields, "size", "bytes", "size_bytes")),
         core_time_ns=as_int(first_of(fields, "nc_start_timestamp_ns", "nc_timestamp_ns")),
     )
 
@@ -103,3 +102,15 @@ def _duration(row: Mapping[str, Any], start: int) -> int | None:
         return end - start
     duration = as_int(first_of(row, "duration_ns", "duration"))
     return duration if duration is not None and duration >= 0 else None
+
+
+def _whole(value: Any) -> int | None:
+    """A number of at most 63 bits; null for any other: it is damage."""
+    number = as_int(value)
+    return number if number is not None and 0 <= number < 1 << 63 else None
+
+
+def _index(value: Any) -> int | None:
+    """The number of a core; null for one that no machine has."""
+    number = as_int(value)
+    return number if number is not None and 0 <= number < 1 << 31 else None

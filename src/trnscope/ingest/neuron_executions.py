@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from trnscope.ingest.durations import LONG_NS
 from trnscope.ingest.neuron_event import SystemEvent
 from trnscope.ingest.neuron_words import EXECUTIONS, LAUNCHES, Origin, hardware_kind
 from trnscope.model.kinds import SliceKind
@@ -102,7 +103,8 @@ class ExecutionFinder:
             return False
         is_numbered = bool(event.flow_ids) or event.execution is not None
         if is_numbered and event.physical_core is not None and None not in cores:
-            return True
+            # What starts minutes apart is not one execution, and 64 bits must hold all spans' sum.
+            return event.start_ns - last.start_ns < LONG_NS
         return event.start_ns < last.end_ns
 
     # Chains -------------------------------------------------------------------------------

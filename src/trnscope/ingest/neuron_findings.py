@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from trnscope.ingest.durations import DurationBudget
 from trnscope.model.health import Health, HealthWarning
 
 _DROPPED = re.compile(r"(\d+) (?:trace )?(?:events|rows|instructions)\b.*\b(?:dropped|left out)")
@@ -19,13 +20,20 @@ class NeuronFindings:
         self.num_read = 0
         """Events and rows that were read."""
         self.num_unreadable = 0
-        """Those that say no name or no time."""
+        """Those that say no name or no usable time."""
+        self.durations = DurationBudget()
+        """Which durations of the profile are kept."""
 
     def note(self, code: str, message: str, count: int = 1, *, loses_data: bool = False) -> None:
         """Add one finding, if it happened at all."""
         if count > 0:
             self._warnings.append(HealthWarning(code, message, count))
             self._complete = self._complete and not loses_data
+
+    def note_impossible(self, count: int, of: str = "") -> None:
+        """Add events whose durations are damaged; ``of`` names where, with a colon."""
+        message = f"{of}{count} rows that would last for years (kept apart, without a duration)"
+        self.note("impossible-duration", message, count, loses_data=True)
 
     def note_message(self, message: str) -> None:
         """Add what the profiler itself said; lost events make the profile incomplete."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from trnscope.ingest.neuron_places import NeuronTracks
-from trnscope.ingest.neuron_rows import ABSENT, Rows
+from trnscope.ingest.neuron_rows import Rows, is_time
 from trnscope.ingest.neuron_tables import NeuronTables
 from trnscope.store.batches import CounterBatch
 from trnscope.store.tables import Bool
@@ -62,7 +62,7 @@ def add_samples(
 ) -> None:
     """Add the samples of one column as one series."""
     time, value = rows.ints("timestamp"), rows.floats(key)
-    has = (time != ABSENT) & np.isfinite(value)
+    has = is_time(time) & np.isfinite(value)
     if wanted is not None:
         has &= wanted
     if has.any():

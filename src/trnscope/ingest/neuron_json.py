@@ -89,7 +89,9 @@ class _JsonImporter:
         self._flat: dict[str, Any] = {}
         self._metadata: dict[str, Any] = {}
         device = self._tracks.device_number(0)
-        self._device = DevicePlacer(writer, self._texts, self._tracks, device)
+        self._device = DevicePlacer(
+            writer, self._texts, self._tracks, device, self._findings.durations
+        )
 
     def run(self) -> None:
         """Read every member, then write the store."""
@@ -189,7 +191,10 @@ class _JsonImporter:
         if is_summary(self._flat):
             self._figures.append(("", figures_of(self._flat)))
         self._tracks.describe(simulated=self._is_simulated(), device_name=None)
-        SystemPlacer(self._writer, self._texts, self._tracks).place(self._events)
+        durations = self._findings.durations
+        placer = SystemPlacer(self._writer, self._texts, self._tracks, durations)
+        placer.place(self._events)
+        self._findings.note_impossible(placer.num_impossible + self._device.num_impossible)
         self._note_unfinished()
         self._findings.num_unreadable += self._device.num_unreadable
         self._findings.num_read += len(self._events) + len(self._figures)

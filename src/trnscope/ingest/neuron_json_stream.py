@@ -9,6 +9,7 @@ from typing import Any
 
 _BOM = "\ufeff"
 _BLANK = " \t\r\n"
+_MAX_DIGITS = 40
 _AFTER_VALUE = frozenset(",:]} \t\r\n")
 
 
@@ -23,6 +24,7 @@ class JsonStream:
         self._chunks = iter(chunks)
         self._decode = codecs.getincrementaldecoder("utf-8")("replace")
         self._parse = json.JSONDecoder(strict=False).raw_decode
+        self._parse_digits = json.JSONDecoder(strict=False, parse_int=_int_or_digits).raw_decode
         self._text = ""
         self._at = 0
         self._passed = 0
@@ -104,6 +106,8 @@ class JsonStream:
             except json.JSONDecodeError:
                 self._read_more()
                 continue
+            except ValueError:  # an integer of more digits than Python takes
+                value, end = self._parse_digits(self._text, self._at)
             # ``1`` may turn out to be ``10``, and in ``1e`` only the ``1`` was read.
             if self._text[end : end + 1] not in _AFTER_VALUE and self._try_more():
                 continue
@@ -137,3 +141,8 @@ class JsonStream:
 
 class _Cut(Exception):
     """No further value can be had."""
+
+
+def _int_or_digits(digits: str) -> int | str:
+    """An integer; one that no field of a profile holds stays a text."""
+    return int(digits) if len(digits) <= _MAX_DIGITS else digits

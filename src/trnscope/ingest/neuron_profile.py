@@ -24,13 +24,14 @@ from trnscope.ingest.neuron_findings import NeuronFindings
 from trnscope.ingest.neuron_folder import DeviceFolder, device_folders
 from trnscope.ingest.neuron_host_usage import add_host_usage
 from trnscope.ingest.neuron_places import NeuronTracks
-from trnscope.ingest.neuron_rows import ABSENT
+from trnscope.ingest.neuron_rows import is_time
 from trnscope.ingest.neuron_simulation import SIMULATION_KEY, chip_title, simulation_text
 from trnscope.ingest.neuron_system import PlacedExecution, SystemPlacer
 from trnscope.ingest.neuron_tables import NeuronTables
 from trnscope.ingest.neuron_texts import Texts
 from trnscope.ingest.neuron_values import as_text
 from trnscope.model.source import TraceSource
+from trnscope.store.tables import I64
 from trnscope.store.writer import TraceWriter
 
 Progress = Callable[[int, int], None]
@@ -74,7 +75,7 @@ class _FolderImporter:
         self._tracks = NeuronTracks(
             writer, simulated=self._simulated, device_name=self._device_name()
         )
-        self._system = SystemPlacer(writer, self._texts, self._tracks)
+        self._system = SystemPlacer(writer, self._texts, self._tracks, self._findings.durations)
         self._epoch = False
         everything = (self._tables, *(one.tables for one in self._devices))
         self._all_tables = tuple(dict.fromkeys(everything))
@@ -125,13 +126,16 @@ class _FolderImporter:
                 self._report()
         self._epoch = bool(events) and min(one.start_ns for one in events) >= _EPOCH_NS
         self._system.place(events)
+        self._findings.note_impossible(self._system.num_impossible)
         add_host_usage(self._tables, self._writer, self._tracks)
 
     # Device profiles ----------------------------------------------------------------------
 
     def _read_device(self, one: DeviceFolder) -> None:
         device = self._tracks.device_number(self._number_of(one))
-        placer = DevicePlacer(self._writer, self._texts, self._tracks, device)
+        placer = DevicePlacer(
+            self._writer, self._texts, self._tracks, device, self._findings.durations
+        )
         self._lay_beside(one, device.index, placer)
         tables = one.tables
         for table, columns, add in self._event_tables(tables, placer):
@@ -208,6 +212,7 @@ class _FolderImporter:
             "hardware-error", f"{label}: {errors} errors reported by the hardware", errors
         )
         self._findings.num_unreadable += placer.num_unreadable
+        self._findings.note_impossible(placer.num_impossible, f"{label}: ")
         self._findings.note(
             "unknown-duration",
             f"{label}: {placer.num_unfinished} rows of unknown duration (kept apart, not as 0)",
@@ -266,8 +271,12 @@ def _first_start(tables: NeuronTables) -> int | None:
         starts = [
             int(known.min())
             for rows in tables.batches(table, (column,))
-            if (known := rows.ints(column)[rows.ints(column) != ABSENT]).size
+            if (known := _usable(rows.ints(column))).size
         ]
         if starts:
             return min(starts)
     return None
+
+
+def _usable(starts: I64) -> I64:
+    return starts[is_time(starts) & (starts >= 0)]

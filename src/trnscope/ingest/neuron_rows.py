@@ -9,13 +9,19 @@ import numpy as np
 import numpy.typing as npt
 
 from trnscope.ingest.neuron_values import as_float, as_int, as_text
-from trnscope.store.tables import F64, I64
+from trnscope.ingest.rows import START_LIMIT_NS
+from trnscope.store.tables import F64, I64, Bool
 
 ABSENT = int(np.iinfo(np.int64).min)
 """Stands for no value in a column of integers."""
 
 Texts = tuple[npt.NDArray[np.intp], list[str]]
 """Place of each row's text in the list; -1 where it has none."""
+
+
+def is_time(values: I64) -> Bool:
+    """Which of these are there and usable as a time."""
+    return (values > -START_LIMIT_NS) & (values < START_LIMIT_NS)
 
 
 class Rows(Protocol):

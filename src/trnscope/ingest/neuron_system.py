@@ -8,11 +8,12 @@ to the op is kept as launch, op and flows.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 import numpy as np
 
+from trnscope.ingest.durations import LIMIT_NS, DurationBudget
 from trnscope.ingest.kineto import Place, device_kind_by_name
 from trnscope.ingest.neuron_event import SystemEvent
 from trnscope.ingest.neuron_executions import Execution, ExecutionFinder, launch_of
@@ -82,10 +83,13 @@ class _Row:
 class SystemPlacer:
     """Places one list of events."""
 
-    def __init__(self, writer: TraceWriter, texts: Texts, tracks: NeuronTracks) -> None:
+    def __init__(
+        self, writer: TraceWriter, texts: Texts, tracks: NeuronTracks, durations: DurationBudget
+    ) -> None:
         self._writer = writer
         self._texts = texts
         self._tracks = tracks
+        self._durations = durations
         self._rows: list[_Row] = []
         self._row_of: dict[int, int] = {}
         self._attributes: dict[str, list[tuple[int, int]]] = {}
@@ -98,9 +102,12 @@ class SystemPlacer:
         """Event id to track and start, for tables that name events by id."""
         self.num_merged = 0
         """Rows of physical cores that were one execution with another row."""
+        self.num_impossible = 0
+        """Events that would last for years; kept apart like those that never ended."""
 
     def place(self, events: Sequence[SystemEvent]) -> None:
         """Write all of them."""
+        events = self._admitted(events)
         self._tracks.number_cores(events)
         found = ExecutionFinder(events).find()
         has_device = any(events[one.rows[0]].name in EXECUTIONS for one in found)
@@ -113,6 +120,18 @@ class SystemPlacer:
             number = numbers[id(execution.inside or execution)]
             self._place_execution(number, execution, events)
         self._write()
+
+    def _admitted(self, events: Sequence[SystemEvent]) -> Sequence[SystemEvent]:
+        """The events, without the durations that cannot be added up."""
+        durations = [min(event.dur_ns or 0, LIMIT_NS) for event in events]
+        admitted = self._durations.admits(np.array(durations, np.int64))
+        if admitted.all():
+            return events
+        self.num_impossible += int((~admitted).sum())
+        return [
+            event if kept else replace(event, dur_ns=None)
+            for event, kept in zip(events, admitted.tolist(), strict=True)
+        ]
 
     # One event ----------------------------------------------------------------------------
 
