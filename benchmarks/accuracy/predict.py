@@ -148,8 +148,7 @@ def _collectives(workload: Workload, model: CostModel) -> float:
     if ranks <= 1:
         return 0.0
     spec = CollectiveSpec("all_reduce", round(workload.number("all_reduce_bytes")), ranks)
-    each = model.collectives.in_graph_ns(spec) + model.collectives.compiled_ns
-    return each * workload.number("all_reduces") + model.collectives.barrier_ns(ranks)
+    return model.collectives.of_a_graph_ns([spec] * round(workload.number("all_reduces")))
 
 
 def _op(workload: Workload, model: CostModel) -> Prediction:

@@ -8,6 +8,7 @@ from trnscope.sim.cost import CostModel
 from trnscope.sim.cost.lowering import registry
 from trnscope.sim.cost.program import DmaTransfer, Instruction, leaves
 from trnscope.sim.signature import (
+    CollectiveKind,
     CollectiveSpec,
     GraphNode,
     GraphSpec,
@@ -270,3 +271,87 @@ def test_memory_and_names_of_a_logical_core() -> None:
     assert MODEL.num_logical_cores == 4
     assert "trn2.3xlarge" in MODEL.name
     assert CostModel.for_instance("trn1").hbm_bytes_per_core == 16 << 30
+
+
+def in_the_middle(op_: OpSignature, out: TensorSpec) -> GraphSpec:
+    """A function, the op, and a function of its result."""
+    tensor = spec(1024, 1024)
+    nodes = (
+        GraphNode(op("exp", [tensor], tensor), (0,), (1,)),
+        GraphNode(op_, (1,), (2,)),
+        GraphNode(op("exp", [out], out), (2,), (3,)),
+    )
+    return GraphSpec("middle", nodes, (0,), (3,))
+
+
+def test_a_graph_with_an_op_of_the_host_pays_the_fallback_of_eager_mode() -> None:
+    out = spec(1024, 2, dtype="int64")
+    fallback = op("nonzero", [spec(1024, 1024)], out)
+    cost, alone = MODEL.graph(in_the_middle(fallback, out)), MODEL.op(fallback)
+    assert cost.on_cpu
+    launch = MODEL.runtime.graph_launch_ns + MODEL.runtime.graph_input_ns
+    assert cost.host_ns == launch + alone.host_ns
+    # Two functions read and write their tensors; the copies read and write the op's.
+    tensor, result = 2 << 20, 16384
+    assert cost.hbm_read_bytes == 2 * tensor + result
+    assert cost.hbm_write_bytes == tensor + 2 * result
+    assert not MODEL.graph(chain(2, 1024)).on_cpu
+
+
+def functional(name: str, out: TensorSpec, **attributes: int) -> OpSignature:
+    return OpSignature(
+        f"_c10d_functional::{name}", (spec(1024, 1024),), (out,), tuple(attributes.items())
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "rows", "ranks"),
+    [
+        ("all_reduce", "all_reduce", 1024, None),
+        ("all_gather_into_tensor", "all_gather", 2048, 2),
+        ("reduce_scatter_tensor", "reduce_scatter", 512, 2),
+    ],
+)
+def test_a_collective_in_a_graph_takes_the_time_of_the_collective_model(
+    name: str, kind: CollectiveKind, rows: int, ranks: int | None
+) -> None:
+    out = spec(rows, 1024)
+    attributes = {} if ranks is None else {"group_size": ranks}
+    reduce = functional(name, out, **attributes)
+    plain = GraphSpec(
+        "plain",
+        tuple(
+            GraphNode(op("exp", [tensor], tensor), (2 * n,), (2 * n + 1,))
+            for n, tensor in enumerate((spec(1024, 1024), out))
+        ),
+        (0, 2),
+        (1, 3),
+    )
+    law = CollectiveSpec(kind, 2 * 1024 * max(1024, rows), ranks or MODEL.num_logical_cores)
+    added = MODEL.collectives.of_a_graph_ns([law])
+    cost = MODEL.graph(in_the_middle(reduce, out))
+    assert cost.device_ns == pytest.approx(MODEL.graph(plain).device_ns + added, abs=1)
+    assert MODEL.op(reduce) == MODEL.collective(law)
+
+
+def test_waiting_for_a_collective_is_free() -> None:
+    tensor = spec(1024, 1024)
+    wait = functional("wait_tensor", tensor)
+    waited, plain = MODEL.graph(in_the_middle(wait, tensor)), MODEL.graph(chain_of_functions())
+    assert (waited.device_ns, waited.engine_ns) == (plain.device_ns, plain.engine_ns)
+    assert registry.has_lowering("_c10d_functional::all_reduce_")
+    assert not registry.has_lowering("other::all_reduce")
+
+
+def chain_of_functions() -> GraphSpec:
+    tensor = spec(1024, 1024)
+    exp = op("exp", [tensor], tensor)
+    return GraphSpec("middle", (GraphNode(exp, (0,), (1,)), GraphNode(exp, (1,), (3,))), (0,), (3,))
+
+
+def test_a_graph_pays_one_barrier_for_all_its_collectives() -> None:
+    spec_ = CollectiveSpec("all_reduce", 1 << 20, 8)
+    laws = TRN1.collectives
+    one, two = laws.of_a_graph_ns([spec_]), laws.of_a_graph_ns([spec_, spec_])
+    assert two - one == pytest.approx(laws.in_graph_ns(spec_) + laws.compiled_ns)
+    assert laws.of_a_graph_ns([CollectiveSpec("all_reduce", 1 << 20, 1)]) == 0

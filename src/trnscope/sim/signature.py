@@ -96,7 +96,7 @@ class ExecutionCost:
     compile_ns: int = 0
     """Time of the compiler, paid once for a new signature."""
     on_cpu: bool = False
-    """True where the op has no implementation on the device and falls back to the CPU."""
+    """True where the op, or one of the graph's, falls back to the CPU: the device has none."""
     flops: int = 0
     hbm_read_bytes: int = 0
     hbm_write_bytes: int = 0

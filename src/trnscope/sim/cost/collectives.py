@@ -6,6 +6,7 @@ execution of a graph with a world collective pays once; and the launch, which is
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log2
 
@@ -97,6 +98,17 @@ class CollectiveModel:
         base, slope = (self._barrier(section, key) for key in ("base_ns", "per_doubling_ns"))
         factor = self._barrier(section, "hardware_factor") if hardware else 1.0
         return max(pair, (base + slope * log2(chips)) * factor)
+
+    def of_a_graph_ns(self, specs: Sequence[CollectiveSpec]) -> float:
+        """All collectives of a compiled graph: each in turn, and one barrier for the largest group.
+
+        Nothing hides them: they stand between work that needs their results.
+        """
+        sent = [spec for spec in specs if spec.num_ranks > 1]
+        if not sent:
+            return 0.0
+        each = sum(self.in_graph_ns(spec) + self.compiled_ns for spec in sent)
+        return each + self.barrier_ns(max(spec.num_ranks for spec in sent))
 
     def _barrier(self, section: str, key: str) -> float:
         table, name = section.split(".")

@@ -3,7 +3,8 @@
 Element-wise ops and reductions that feed one another share their tiles: one load, a chain of
 passes, one store. A matrix product takes the element-wise ops that follow it on its way out of
 PSUM. A value that a later group reads stays in SBUF if there is room for it until its last use;
-otherwise it is stored to HBM and loaded again (a spill). Views cost nothing.
+otherwise it is stored to HBM and loaded again (a spill). Views cost nothing. Ops that fall back to
+the CPU and collectives take their operands from HBM, and nothing is fused across them.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from trnscope.hardware.neuroncore import NeuronCore
 from trnscope.sim.cost.lowering import registry
 from trnscope.sim.cost.lowering.work import (
     Access,
+    Lowered,
     MatmulStage,
     MoveStage,
     Pass,
@@ -24,7 +26,7 @@ from trnscope.sim.cost.lowering.work import (
 )
 from trnscope.sim.cost.program import Loop, Program, item_bytes
 from trnscope.sim.cost.tiling import PARTITIONS, TileBuilder
-from trnscope.sim.signature import GraphNode, GraphSpec
+from trnscope.sim.signature import CollectiveSpec, GraphNode, GraphSpec, OpSignature
 
 RESIDENT_SHARE = 0.5
 """Share of SBUF for values that wait for a later group."""
@@ -44,11 +46,42 @@ class _Group:
     num_passes: int = 0
 
 
-def lower_graph(graph: GraphSpec, core: NeuronCore, shards: int) -> Program:
-    """The program of one physical core."""
-    groups, notes, aliases = _groups(graph)
-    outputs = {aliases.get(v, v) for v in graph.outputs}
-    emitter = _Emitter(core, shards, groups, outputs, set(graph.inputs))
+@dataclass
+class _Outside:
+    """Nodes that are no work of the engines: what they read and make is in HBM."""
+
+    on_cpu: list[OpSignature] = field(default_factory=list)
+    collectives: list[CollectiveSpec] = field(default_factory=list)
+    reads: set[int] = field(default_factory=set)
+    makes: set[int] = field(default_factory=set)
+
+    def add(self, node: GraphNode, lowered: Lowered, inputs: Sequence[int | None]) -> None:
+        """Notes a node."""
+        if lowered.collective is not None:
+            self.collectives.append(lowered.collective)
+        else:
+            self.on_cpu.append(node.op)
+        self.reads.update(value for value in inputs if value is not None)
+        self.makes.update(node.outputs)
+
+
+@dataclass(frozen=True)
+class LoweredGraph:
+    """A graph's program and what runs beside it."""
+
+    program: Program
+    """Of one physical core."""
+    on_cpu: tuple[OpSignature, ...]
+    """Ops without an implementation on the device: the host computes them."""
+    collectives: tuple[CollectiveSpec, ...]
+
+
+def lower_graph(graph: GraphSpec, core: NeuronCore, shards: int) -> LoweredGraph:
+    """The engines' program, with the nodes that are no work for them set apart."""
+    outside = _Outside()
+    groups, notes, aliases = _groups(graph, outside)
+    outputs = {aliases.get(v, v) for v in graph.outputs} | outside.reads
+    emitter = _Emitter(core, shards, groups, outputs, set(graph.inputs) | outside.makes)
     number = 0
     while number < len(groups):
         end = batched_run(groups, number, shards)
@@ -57,20 +90,30 @@ def lower_graph(graph: GraphSpec, core: NeuronCore, shards: int) -> Program:
         else:
             emitter.emit(number, groups[number])
         number = end
-    return emitter.program(graph.name, notes)
+    if outside.collectives:
+        notes += (f"{len(outside.collectives)} collectives: timed beside the instructions",)
+    program = emitter.program(graph.name, notes)
+    return LoweredGraph(program, tuple(outside.on_cpu), tuple(outside.collectives))
 
 
 # Grouping
 
 
-def _groups(graph: GraphSpec) -> tuple[list[_Group], tuple[str, ...], dict[int, int]]:
+def _groups(
+    graph: GraphSpec, outside: _Outside
+) -> tuple[list[_Group], tuple[str, ...], dict[int, int]]:
     groups: list[_Group] = []
     notes: dict[str, None] = {}
     aliases: dict[int, int] = {}
+    closed = 0
     for node in graph.nodes:
         lowered = registry.lower(node.op)
         notes.update(dict.fromkeys(lowered.notes))
         inputs = tuple(None if v is None else aliases.get(v, v) for v in node.inputs)
+        if lowered.on_cpu or lowered.collective is not None:
+            outside.add(node, lowered, inputs)
+            closed = len(groups)
+            continue
         if not lowered.stages:
             source = next((v for v in inputs if v is not None), None)
             if source is not None:
@@ -78,7 +121,7 @@ def _groups(graph: GraphSpec) -> tuple[list[_Group], tuple[str, ...], dict[int, 
             continue
         for stage in lowered.stages:
             new = _group(node, inputs, _on_chip(node, stage))
-            if not (groups and _join(groups[-1], new)):
+            if not (len(groups) > closed and _join(groups[-1], new)):
                 groups.append(new)
     return groups, tuple(notes), aliases
 

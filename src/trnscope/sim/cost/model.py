@@ -5,11 +5,15 @@ Everything is simulated from public figures; nothing is measured. Equal question
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from trnscope.hardware.neuroncore import Instance, load_instance
 from trnscope.sim.cost.collectives import CollectiveModel
-from trnscope.sim.cost.graph import lower_graph
+from trnscope.sim.cost.graph import LoweredGraph, lower_graph
 from trnscope.sim.cost.host import Runtime, load_runtime
 from trnscope.sim.cost.lowering import registry
+from trnscope.sim.cost.lowering.collective import UNKNOWN_RANKS
 from trnscope.sim.cost.lowering.work import Lowered, MatmulStage, laid_out, size_bytes
 from trnscope.sim.cost.program import DmaTransfer, Instruction, Program, leaves
 from trnscope.sim.cost.schedule import Schedule, Scheduler
@@ -53,6 +57,8 @@ class CostModel:
     def op(self, op: OpSignature) -> ExecutionCost:
         """An eager op: one NEFF that reads its inputs from HBM and writes its outputs there."""
         lowered = registry.lower(op)
+        if lowered.collective is not None:
+            return self.collective(self._ranked(lowered.collective))
         if not lowered.stages:
             return ExecutionCost(host_ns=0, device_ns=0)
         if lowered.on_cpu:
@@ -66,11 +72,12 @@ class CostModel:
 
     def graph(self, graph: GraphSpec) -> ExecutionCost:
         """A compiled graph: one NEFF."""
-        program = self.lower(graph)
+        lowered = self._lowered(graph)
         runtime = self.runtime
         compile_ns = runtime.compile_base_ns + runtime.compile_per_node_ns * len(graph.nodes)
         host_ns = runtime.graph_launch_ns + runtime.graph_input_ns * len(graph.inputs)
-        return self._cost(program, host_ns, compile_ns)
+        cost = self._cost(lowered.program, host_ns, compile_ns)
+        return self._with_collectives(self._with_fallbacks(cost, lowered.on_cpu), lowered)
 
     def copy(self, kind: str, num_bytes: int) -> ExecutionCost:
         """A copy: ``h2d``, ``d2h`` or ``d2d``."""
@@ -116,11 +123,44 @@ class CostModel:
         """The instructions and transfers of one physical core."""
         if isinstance(what, OpSignature):
             return self._program(what.name, registry.lower(what))
-        return lower_graph(what, self.core, self.instance.lnc)
+        return self._lowered(what).program
 
     def schedule(self, program: Program, max_executions: int = 4096) -> Schedule:
         """When each instruction runs; the first ``max_executions`` are listed."""
         return self.scheduler.run(program, max_executions)
+
+    def _lowered(self, graph: GraphSpec) -> LoweredGraph:
+        return lower_graph(graph, self.core, self.instance.lnc)
+
+    def _ranked(self, spec: CollectiveSpec) -> CollectiveSpec:
+        """With all cores of the instance where the op names no size of its group."""
+        known = spec.num_ranks != UNKNOWN_RANKS
+        return spec if known else replace(spec, num_ranks=self.num_logical_cores)
+
+    def _with_fallbacks(self, cost: ExecutionCost, ops: Sequence[OpSignature]) -> ExecutionCost:
+        """Each op that the host computes costs what it does op by op, its copies included."""
+        apart = [self._on_cpu(op) for op in ops]
+        return replace(
+            cost,
+            host_ns=cost.host_ns + sum(one.host_ns for one in apart),
+            on_cpu=bool(apart),
+            hbm_read_bytes=cost.hbm_read_bytes + sum(one.hbm_read_bytes for one in apart),
+            hbm_write_bytes=cost.hbm_write_bytes + sum(one.hbm_write_bytes for one in apart),
+        )
+
+    def _with_collectives(self, cost: ExecutionCost, lowered: LoweredGraph) -> ExecutionCost:
+        if not lowered.collectives:
+            return cost
+        specs = [self._ranked(spec) for spec in lowered.collectives]
+        wire = round(sum(self.collectives.in_graph_ns(spec) for spec in specs))
+        moved = sum(spec.num_bytes for spec in specs)
+        return replace(
+            cost,
+            device_ns=cost.device_ns + round(self.collectives.of_a_graph_ns(specs)),
+            hbm_read_bytes=cost.hbm_read_bytes + moved,
+            hbm_write_bytes=cost.hbm_write_bytes + moved,
+            engine_ns={**cost.engine_ns, "dma": cost.engine_ns.get("dma", 0) + wire},
+        )
 
     def _program(self, name: str, lowered: Lowered) -> Program:
         builder = TileBuilder(self.core, self.instance.lnc)

@@ -29,7 +29,8 @@ def program_of(
     if isinstance(signature, CollectiveSpec):
         return Program(name, collective=_collective(signature))
     work = Work(cost.flops, cost.hbm_read_bytes, cost.hbm_write_bytes)
-    return Program(name, cache_key(signature), cost.on_cpu, work=work)
+    nothing_on_device = cost.on_cpu and isinstance(signature, OpSignature)
+    return Program(name, cache_key(signature), nothing_on_device, work=work)
 
 
 def _collective(spec: CollectiveSpec) -> CollectiveInfo:

@@ -16,6 +16,7 @@ VIEWS = frozenset(
         " view_as_real view_as_complex empty empty_like empty_strided new_empty"
         " new_empty_strided set_ set resize resize_ lift is_same_size size stride _conj"
         " _neg_view unfold is_nonzero unsafe_split unsafe_chunk split_copy record_stream"
+        " wait_tensor"
     )
 )
 """No execution: only shapes, strides or an allocation change."""

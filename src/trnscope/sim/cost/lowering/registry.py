@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from trnscope.sim.cost.lowering import (
     attention,
+    collective,
     coverage,
     elementwise,
     matmul,
@@ -40,11 +41,15 @@ def is_view(name: str) -> bool:
 def has_lowering(name: str) -> bool:
     """The op has a lowering of its own (not the generic one)."""
     short = coverage.base_name(name)
-    return short in BY_NAME or short in coverage.VIEWS or _list_element(short) is not None
+    if collective.is_collective(name) or short in BY_NAME or short in coverage.VIEWS:
+        return True
+    return _list_element(short) is not None
 
 
 def lower(op: OpSignature) -> Lowered:
-    """An op's stages; none for a view."""
+    """An op's stages; none for a view or a collective."""
+    if collective.is_collective(op.name):
+        return Lowered((), collective=collective.spec_of(op))
     short = coverage.base_name(op.name)
     if short in coverage.VIEWS:
         return Lowered(())

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from math import prod
 
 from trnscope.sim.cost.program import Engine, item_bytes
-from trnscope.sim.signature import OpSignature, TensorSpec
+from trnscope.sim.signature import CollectiveSpec, OpSignature, TensorSpec
 
 INTERNAL = -1
 """The number of a value that an op makes and uses up itself."""
@@ -132,6 +132,8 @@ class Lowered:
 
     stages: tuple[Stage, ...]
     on_cpu: bool = False
+    collective: CollectiveSpec | None = None
+    """The op is a collective; it has no stages."""
     notes: tuple[str, ...] = field(default=())
 
     @property
