@@ -355,3 +355,71 @@ def test_a_graph_pays_one_barrier_for_all_its_collectives() -> None:
     one, two = laws.of_a_graph_ns([spec_]), laws.of_a_graph_ns([spec_, spec_])
     assert two - one == pytest.approx(laws.in_graph_ns(spec_) + laws.compiled_ns)
     assert laws.of_a_graph_ns([CollectiveSpec("all_reduce", 1 << 20, 1)]) == 0
+
+
+def topk(rows: int, length: int, kept: int, lnc: CostModel = ONE_CORE) -> float:
+    out = spec(rows, kept, dtype="float32")
+    top = op("topk", [spec(rows, length, dtype="float32")], out, spec(rows, kept, dtype="int64"))
+    return lnc.op(top).engine_ns["gpsimd"]
+
+
+@pytest.mark.parametrize(("rows", "in_turn"), [(1, 1), (100, 1), (128, 1), (256, 2)])
+def test_topk_takes_the_documented_cycles_for_each_row_of_a_partition(
+    rows: int, in_turn: int
+) -> None:
+    cycles = in_turn * (4 * 65536 + 64)
+    assert topk(rows, 65536, 64) == pytest.approx(cycles / 1.2, rel=0.02)
+
+
+def test_one_row_is_not_shared_between_two_cores() -> None:
+    assert topk(1, 65536, 64, MODEL) == pytest.approx(topk(1, 65536, 64), rel=0.02)
+    assert topk(256, 65536, 64, MODEL) == pytest.approx(topk(256, 65536, 64) / 2, rel=0.02)
+
+
+def test_topk_and_sort_go_along_the_axis_that_they_name() -> None:
+    tensor = spec(4096, 128, dtype="float32")
+    along = OpSignature("aten::sort", (tensor,), (tensor,), (("dim", 0),))
+    turned = op("sort", [spec(128, 4096, dtype="float32")], spec(128, 4096, dtype="float32"))
+    assert ONE_CORE.op(along).engine_ns["gpsimd"] == ONE_CORE.op(turned).engine_ns["gpsimd"]
+
+
+def test_sorting_a_long_row_is_not_quadratic() -> None:
+    def sort(length: int) -> int:
+        tensor = spec(128, length, dtype="float32")
+        return ONE_CORE.op(op("sort", [tensor], tensor)).device_ns
+
+    assert sort(1 << 16) < 2.5 * sort(1 << 15)
+    assert sort(1 << 20) < 45 * sort(1 << 15)
+    assert sort(8) < sort(64) < sort(1024)
+
+
+@pytest.mark.parametrize(
+    ("empty", "written"),
+    [
+        (mm(0, 512, 512), 0),
+        (mm(512, 512, 0), 0),
+        (mm(512, 0, 512), 512 * 512 * 2),
+        (op("bmm", [spec(0, 8, 8), spec(0, 8, 8)], spec(0, 8, 8)), 0),
+        (op("add", [spec(0, 8), spec(0, 8)], spec(0, 8)), 0),
+        (op("sum", [spec(0, 8)], spec(8)), 16),
+        (op("cat", [spec(0, 8), spec(0, 8)], spec(0, 8)), 0),
+        (op("nonzero", [spec(0)], spec(0, 1, dtype="int64")), 0),
+        (op("no_such_op", [spec(4, 0)], spec(4, 0)), 0),
+        (op("convolution", [spec(0, 3, 8, 8), spec(4, 3, 1, 1)], spec(0, 4, 8, 8)), 0),
+    ],
+)
+def test_an_empty_tensor_has_neither_work_nor_bytes(empty: OpSignature, written: int) -> None:
+    cost = MODEL.op(empty)
+    assert (cost.flops, cost.hbm_read_bytes) == (0, 0)
+    assert cost.hbm_write_bytes == written
+    opcodes = {s.opcode for s, _ in leaves(MODEL.lower(empty).steps) if isinstance(s, Instruction)}
+    assert opcodes <= {"MEMSET", "ACTIVATE"}
+
+
+def test_an_empty_operand_among_others_adds_nothing() -> None:
+    tensor = spec(1024, 1024)
+    with_empty = op("cat", [spec(0, 1024), tensor, tensor], spec(2048, 1024))
+    assert MODEL.op(with_empty) == MODEL.op(op("cat", [tensor, tensor], spec(2048, 1024)))
+    biased = op("addmm", [spec(512), spec(512, 0), spec(0, 512)], spec(512, 512))
+    cost = MODEL.op(biased)
+    assert (cost.flops, cost.hbm_read_bytes) == (0, 1024 * MODEL.instance.lnc)

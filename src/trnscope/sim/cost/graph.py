@@ -192,6 +192,8 @@ def _fits(group: _Group, new: _Group) -> bool:
     """The new work reads what the group makes and runs over the same elements."""
     if group.num_passes + new.num_passes > MAX_FUSED_PASSES:
         return False
+    if any(isinstance(g.stage, RowStage) and g.stage.rows is not None for g in (group, new)):
+        return False
     if not any(value in group.makes for value in new.reads):
         return False
     if isinstance(group.stage, RowStage):
@@ -251,7 +253,7 @@ def batched_run(groups: Sequence[_Group], start: int, shards: int) -> int:
 def _divides(stage: Stage, batch: int) -> bool:
     if isinstance(stage, MatmulStage):
         return stage.batch == batch
-    return isinstance(stage, RowStage) and stage.elements % batch == 0
+    return isinstance(stage, RowStage) and stage.rows is None and stage.elements % batch == 0
 
 
 def _item(stage: Stage, batch: int) -> Stage:

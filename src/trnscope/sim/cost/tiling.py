@@ -111,8 +111,11 @@ class TileBuilder:
     # Element-wise work and reductions
 
     def _rows(self, stage: RowStage) -> None:
-        elements = parts(stage.elements, self.shards)
+        shards = self.shards if stage.rows is None else min(self.shards, max(1, stage.rows))
+        elements = parts(stage.elements, shards)
         partitions = min(stage.partitions, elements)
+        if stage.rows is not None:
+            partitions = min(partitions, parts(stage.rows, shards))
         free = parts(elements, partitions)
         width = item_bytes(stage.dtype)
         count = max(
@@ -128,7 +131,7 @@ class TileBuilder:
                 step, tile = self.load_part(access, partitions, count)
                 body.append(step)
                 inputs.append(tile)
-        last = self._chain(stage.passes, partitions, count, inputs, body)
+        last = self._chain(stage.passes, shards * partitions, partitions, count, inputs, body)
         body += [self._store_part(access, partitions, count, last) for access in stage.stores]
         self.steps += body if count == 1 else [Loop(tuple(body), count)]
 
@@ -139,6 +142,7 @@ class TileBuilder:
     def _chain(
         self,
         passes: Sequence[Pass],
+        all_partitions: int,
         partitions: int,
         count: int,
         inputs: Sequence[str],
@@ -147,7 +151,7 @@ class TileBuilder:
         """Each pass reads what the one before it wrote; the first reads every input."""
         current = (*inputs, *self.resident_in)
         for number, work in enumerate(balanced(passes)):
-            n = parts(work.elements, self.shards * partitions * count)
+            n = parts(work.elements, all_partitions * count)
             out = self.tile(work.opcode.lower(), n * item_bytes(work.dtype))
             writes = (out, *self.resident_out) if number == len(passes) - 1 else (out,)
             body.append(instruction(work, n, partitions, current, writes))

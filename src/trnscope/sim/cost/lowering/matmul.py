@@ -6,6 +6,7 @@ contiguous along it is turned on the chip (a pass of the matrix engine against t
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 from trnscope.sim.cost.engines import FLOAT32_PASSES
@@ -14,7 +15,9 @@ from trnscope.sim.cost.lowering.work import (
     Lowered,
     MatmulStage,
     Pass,
+    Stage,
     attribute,
+    filled,
     numel,
     operand,
     read,
@@ -71,10 +74,10 @@ def product(op: OpSignature, lhs: int, rhs: int, bias: int | None, weight: bool)
         if len(right.shape) > 1
         else ((1, *right.shape) if weight else (*right.shape, 1))
     )
-    k = max(1, a[-1])
+    k = a[-1]
     n = b[-2] if weight else b[-1]
     batch = prod(b[:-2]) if len(b) > 2 and not weight else 1
-    m = max(1, prod(a[:-1]) // max(1, batch))
+    m = prod(a[:-1]) // max(1, batch)
     dtype = _matrix_type(left.dtype, right.dtype)
     epilogue, loads = _bias(op, bias, out)
     stage = MatmulStage(
@@ -109,7 +112,20 @@ def _bias(
 
 
 def lower(op: OpSignature, name: str) -> Lowered:
-    """The product's stages."""
+    """The product's stages; a product over an empty operand only fills its result."""
+    found = _stages(op, name)
+    stages: list[Stage] = []
+    for stage in found.stages:
+        if not isinstance(stage, MatmulStage) or stage.flops:
+            stages.append(stage)
+        elif stage.out is not None and stage.out.num_bytes:
+            zeros = filled(op, stage.out.value)
+            passes = zeros.passes + stage.epilogue
+            stages.append(replace(zeros, passes=passes, loads=stage.loads))
+    return replace(found, stages=tuple(stages))
+
+
+def _stages(op: OpSignature, name: str) -> Lowered:
     if name in CONVOLUTIONS:
         return convolution(op)
     if name in BACKWARD:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from trnscope.sim.cost.lowering.work import (
     INTERNAL,
@@ -10,14 +11,16 @@ from trnscope.sim.cost.lowering.work import (
     Lowered,
     Pass,
     RowStage,
+    attribute,
     numel,
     operand,
     reads,
+    result,
     widest,
     writes,
 )
 from trnscope.sim.cost.program import Engine, item_bytes
-from trnscope.sim.signature import OpSignature
+from trnscope.sim.signature import OpSignature, TensorSpec
 
 TT = ("TENSOR_TENSOR", "vector")
 TS = ("TENSOR_SCALAR", "vector")
@@ -82,14 +85,42 @@ def lower(op: OpSignature, name: str) -> Lowered:
 
 
 def _sort(op: OpSignature, name: str) -> Lowered:
-    """Eight maxima a pass of the Vector engine; a full sort needs a pass for every eight."""
+    """Each row on a partition of its own, so few rows leave most of the engine idle.
+
+    ``topk`` is the documented instruction of GpSimd: 4 n + K cycles for the K largest of n. No
+    instruction sorts a whole row. Assumed is the cheaper of two ways: eight maxima a pass of the
+    Vector engine and a pass that finds them (n / 8 times, for short rows), or a merge sort on
+    GpSimd, four cycles an element and level.
+    """
     source = operand(op, 0)
-    length = source.shape[-1] if source.shape else 1
-    kept = (
-        op.outputs[0].shape[-1] if name == "topk" and op.outputs and op.outputs[0].shape else length
-    )
-    rounds = -(-kept // 8)
-    return rows(op, (("MAX8", "vector", float(rounds)), ("FIND_INDEX8", "vector", float(rounds))))
+    length = max(1, _length(op, source))
+    if name == "topk":
+        kept = attribute(op, "k")
+        cycles = 4 + (kept if isinstance(kept, int) else _length(op, result(op))) / length
+        passes: tuple[tuple[str, Engine, float | None], ...] = (("TOPK", "gpsimd", cycles),)
+    else:
+        passes = _whole_rows(length)
+    lowered = rows(op, passes)
+    count = max(1, numel(source) // length)
+    stages = (replace(s, rows=count) for s in lowered.stages if isinstance(s, RowStage))
+    return replace(lowered, stages=tuple(stages))
+
+
+def _whole_rows(length: int) -> tuple[tuple[str, Engine, float | None], ...]:
+    rounds, levels = -(-length // 8), max(1, (length - 1).bit_length())
+    if rounds <= 2 * levels:
+        return (("MAX8", "vector", float(rounds)), ("FIND_INDEX8", "vector", float(rounds)))
+    return (("SORT", "gpsimd", 4.0 * levels),)
+
+
+def _length(op: OpSignature, spec: TensorSpec) -> int:
+    """Elements along the axis that is sorted, the last one by default."""
+    axis = attribute(op, "dim", -1)
+    if not spec.shape:
+        return 1
+    return spec.shape[
+        axis if isinstance(axis, int) and -len(spec.shape) <= axis < len(spec.shape) else -1
+    ]
 
 
 def _lists(op: OpSignature, passes: tuple[tuple[str, str], ...]) -> Lowered:

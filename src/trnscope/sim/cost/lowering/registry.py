@@ -16,7 +16,13 @@ from trnscope.sim.cost.lowering import (
     other,
     reduction,
 )
-from trnscope.sim.cost.lowering.work import Lowered, UnexpectedOperandsError
+from trnscope.sim.cost.lowering.work import (
+    Lowered,
+    UnexpectedOperandsError,
+    filled,
+    is_empty,
+    numel,
+)
 from trnscope.sim.signature import OpSignature
 
 Family = Callable[[OpSignature, str], Lowered]
@@ -53,6 +59,9 @@ def lower(op: OpSignature) -> Lowered:
     short = coverage.base_name(op.name)
     if short in coverage.VIEWS:
         return Lowered(())
+    if is_empty(op):
+        made = (index for index, spec in enumerate(op.outputs) if numel(spec))
+        return Lowered(tuple(filled(op, index) for index in made))
     if short in coverage.ON_CPU:
         return replace(other.generic(op), on_cpu=True, notes=(f"{op.name}: runs on the CPU",))
     family = BY_NAME.get(short)

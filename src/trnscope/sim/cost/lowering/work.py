@@ -58,6 +58,8 @@ class RowStage:
     loads: tuple[Access, ...]
     stores: tuple[Access, ...]
     partitions: int = 128
+    rows: int | None = None
+    """Rows that cannot be cut (each is sorted as a whole): no more of them work at a time."""
 
 
 @dataclass(frozen=True)
@@ -209,9 +211,9 @@ def turned(spec: TensorSpec) -> bool:
 
 
 def read(op: OpSignature, index: int, of: int | None = None, **options: bool) -> Access | None:
-    """Access to an input, None where it was left out; ``of`` elements decide if it is small."""
+    """Access to an input, None where it is left out or empty; ``of`` elements decide if small."""
     spec = op.inputs[index] if index < len(op.inputs) else None
-    if spec is None:
+    if spec is None or not numel(spec):
         return None
     size = size_bytes(spec)
     small = of is not None and numel(spec) * 8 <= of and size <= 4 << 20
@@ -241,8 +243,23 @@ def write(op: OpSignature, index: int = 0) -> Access:
 
 
 def writes(op: OpSignature) -> tuple[Access, ...]:
-    """Access to every output."""
-    return tuple(write(op, index) for index in range(len(op.outputs)))
+    """Access to every output that has elements."""
+    return tuple(write(op, index) for index, spec in enumerate(op.outputs) if numel(spec))
+
+
+def is_empty(op: OpSignature) -> bool:
+    """Nothing to compute: there is nothing to read, or nothing to make."""
+    inputs = [spec for spec in op.inputs if spec is not None]
+    return any(
+        bool(specs) and not any(numel(spec) for spec in specs) for specs in (inputs, op.outputs)
+    )
+
+
+def filled(op: OpSignature, index: int) -> RowStage:
+    """An output of zeros, as a sum over nothing leaves it."""
+    spec = op.outputs[index]
+    work = Pass("MEMSET", "vector", numel(spec), spec.dtype)
+    return RowStage(numel(spec), spec.dtype, (work,), (), (write(op, index),))
 
 
 def widest(op: OpSignature) -> str:
