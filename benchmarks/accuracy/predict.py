@@ -38,7 +38,6 @@ def predict(workload: Workload) -> Prediction:
     found = MODES[workload.mode](workload, model)
     added = sum(_fixed(model, name) for name in workload.raw.get("adds", []))
     repeats = workload.number("repeat", 1.0) / workload.number("divide", 1.0)
-    added += workload.number("extra_ns")
     return Prediction(
         found.time_ns * repeats + added,
         found.device_ns * repeats,
@@ -159,10 +158,11 @@ def _op(workload: Workload, model: CostModel) -> Prediction:
         for op in op_lists.signatures(section.ops):
             cost = model.op(op)
             total += cost.device_ns * section.repeat
-            reads += cost.hbm_read_bytes
-            writes += cost.hbm_write_bytes
+            reads += cost.hbm_read_bytes * section.repeat
+            writes += cost.hbm_write_bytes * section.repeat
             flops += cost.flops * section.repeat
-            engine = cost.engine_ns
+            for name, busy in cost.engine_ns.items():
+                engine[name] = engine.get(name, 0) + busy * section.repeat
     return Prediction(total, total, engine, reads, writes, flops)
 
 

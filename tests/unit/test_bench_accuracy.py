@@ -13,6 +13,7 @@ from benchmarks.accuracy.compare import NO_WORKLOAD, Comparison, compare
 from benchmarks.accuracy.expressions import ExpressionError, evaluate
 from benchmarks.accuracy.measured import read
 from benchmarks.accuracy.page import page
+from benchmarks.accuracy.predict import predict
 from benchmarks.accuracy.summary import block_error, bounds, errors, text
 from benchmarks.accuracy.workloads import left_out_rules, load
 from trnscope.sim.cost import CostModel
@@ -186,3 +187,27 @@ def test_the_projects_own_workloads_parse() -> None:
         CostModel.for_instance(workload.instance, workload.lnc)
         if workload.mode == "program":
             assert workload.program().steps
+
+
+def test_repeated_ops_count_their_bytes_engines_and_flops_as_often(tmp_path: Path) -> None:
+    workloads = tmp_path / "work.toml"
+    once, thrice = (
+        f"""
+[[workload]]
+name = "product, {repeat}"
+block = "other graphs"
+mode = "op"
+instance = "trn2.3xlarge"
+ids = [1]
+sizes = {{ M = 512 }}
+sections = [{{ ops = "product", repeat = {repeat} }}, {{ ops = "product" }}]
+"""
+        for repeat in (1, 5)
+    )
+    lists = WORKLOADS[WORKLOADS.index("[ops]") : WORKLOADS.index("[[left_out]]")]
+    workloads.write_text(once + thrice + lists, encoding="utf-8")
+    two, six = (predict(workload) for workload in load(workloads))
+    assert six.flops == 3 * two.flops
+    assert six.read_bytes == 3 * two.read_bytes > 0
+    assert six.write_bytes == 3 * two.write_bytes > 0
+    assert six.engine_ns == {name: 3 * busy for name, busy in two.engine_ns.items()}
