@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,7 @@ from tests.unit.neuron_profiles import (
 from tools import make_example_neuron
 from trnscope.analysis.ops import ops
 from trnscope.errors import TraceFormatError
+from trnscope.ingest.neuron_json_stream import JsonStream
 from trnscope.model.kinds import DeviceKind, SliceKind, TrackKind
 from trnscope.store.profile import Profile
 
@@ -273,6 +276,63 @@ def test_a_cut_off_document_gives_what_stands_before(tmp_path: Path) -> None:
     assert len(trace.slices) == 2
     assert not trace.health.complete
     assert "truncated" in warnings(trace)
+
+
+DAMAGE = {
+    "a missing comma": (', "timestamp": 1040', ' "timestamp": 1040'),
+    "a missing colon": ('"timestamp": 1040', '"timestamp" 1040'),
+    "a missing first quote": ('"name": "kbl_exec_wait"', '"name": kbl_exec_wait"'),
+    "a missing last quote": ('"name": "kbl_exec_wait"', '"name": "kbl_exec_wait'),
+    "a missing bracket": ("}, {", ", {"),
+    "another bracket": ("}, {", "]}, {"),
+    "rubbish before": ('{"id": 1040, "name": "kbl_exec_wait"', 'x:" {"id": 1, "name": "nrt_load"'),
+    "no value": ('"timestamp": 1040', '"timestamp": '),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+@pytest.mark.parametrize("num_after", [0, 1, 40_000])
+def test_a_damaged_event_costs_only_itself(tmp_path: Path, damage: str, num_after: int) -> None:
+    listed = [as_json(row) for row in chain(1000, SEQUENCE, 1, 10)[:3]]
+    listed[2]["args"] = [{"n": 1}, {"n": 2}]
+    last = as_json(event("nrt_load", "neuron_rt", 5000, 10))
+    before = json.dumps(listed)
+    old, new = DAMAGE[damage]
+    at = before.rindex(old) if old != "}, {" else before.index(old)
+    before = before[:at] + new + before[at + len(old) :]
+    after = "".join(", " + json.dumps(last | {"timestamp": 5000 + n}) for n in range(num_after))
+    path = tmp_path / "x.json"
+    path.write_text(f'{{"trace_events": {before[:-1]}{after}], "warnings": ["last"]}}')
+    trace = read(path, tmp_path)
+    sound = 3 if damage == "rubbish before" else 2
+    assert len(trace.slices) == sound + num_after
+    assert trace.health.num_events_unreadable == 1
+    assert not trace.health.complete
+    (damaged,) = [w for w in trace.health.warnings if w.code == "damaged-event"]
+    where = re.search(r"first at character (\d+)", damaged.message)
+    assert where is not None
+    assert abs(int(where[1]) - len('{"trace_events": ') - at) < len(json.dumps(listed[2])) + 3
+    if num_after:
+        assert warnings(trace)["profiler-warning"] == 1
+        assert "truncated" not in warnings(trace)
+
+
+def test_reading_past_damage_holds_little_of_the_document() -> None:
+    sound = json.dumps({"id": 1, "name": "x" * 1000}) + ", "
+    held = 0
+
+    def chunks() -> Iterator[bytes]:
+        nonlocal held
+        yield b'[{"id": 1, "name": "a"}, {"id": 2, "name": a"}, '
+        for _ in range(20_000):
+            held = max(held, len(stream._text))
+            yield sound.encode()
+        yield b'{"id": 3}]'
+
+    stream = JsonStream(chunks())
+    assert sum(1 for _ in stream) == 20_002
+    assert (stream.num_skipped, stream.first_skipped) == (1, 25)
+    assert held < 1 << 16
 
 
 def test_dropped_events_make_a_profile_incomplete(tmp_path: Path) -> None:

@@ -21,6 +21,8 @@ class NeuronFindings:
         """Events and rows that were read."""
         self.num_unreadable = 0
         """Those that say no name or no usable time."""
+        self.num_damaged = 0
+        """Events that are no JSON."""
         self.durations = DurationBudget()
         """Which durations of the profile are kept."""
 
@@ -34,6 +36,12 @@ class NeuronFindings:
         """Add events whose durations are damaged; ``of`` names where, with a colon."""
         message = f"{of}{count} rows that would last for years (kept apart, without a duration)"
         self.note("impossible-duration", message, count, loses_data=True)
+
+    def note_skipped(self, count: int, first: int | None) -> None:
+        """Add events of a JSON document that are no JSON."""
+        message = f"{count} events are damaged and were passed over, the first at character {first}"
+        self.note("damaged-event", message, count, loses_data=True)
+        self.num_damaged += count
 
     def note_message(self, message: str) -> None:
         """Add what the profiler itself said; lost events make the profile incomplete."""
@@ -57,6 +65,6 @@ class NeuronFindings:
             complete=self._complete,
             num_events_read=self.num_read,
             num_events_repaired=0,
-            num_events_unreadable=unreadable,
+            num_events_unreadable=unreadable + self.num_damaged,
             warnings=tuple(self._warnings),
         )

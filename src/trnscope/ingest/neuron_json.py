@@ -101,6 +101,7 @@ class _JsonImporter:
             self._take(member, value)
         for damage in () if reader is None else reader.damage:
             self._findings.note(damage.code, damage.message, loses_data=damage.data_lost)
+        self._findings.note_skipped(stream.num_skipped, stream.first_skipped)
         if stream.problem is not None:
             self._findings.note("truncated", stream.problem, loses_data=True)
         self._finish()
