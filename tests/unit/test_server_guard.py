@@ -50,11 +50,51 @@ def test_the_token_in_the_address_is_swapped_for_a_cookie(client):
     assert answer.status == 303
     assert answer.headers["Location"] == "./?x=1"
     cookie = answer.headers["Set-Cookie"]
-    assert cookie.startswith(f"{access.cookie}={access.token};")
+    assert cookie.startswith(f"{access.cookie}={access.session};")
+    assert access.token not in cookie and len(access.session) >= 43
     assert "HttpOnly" in cookie and "samesite=strict" in cookie.lower()
     page = client.get("/", Authorization="", Cookie=cookie.split(";")[0])
     assert (page.status, page.body.decode()) == (200, PAGE_TEXT)
     assert str(client.listening.port) in access.cookie
+
+
+def test_the_cookie_and_the_token_do_not_stand_for_each_other(client):
+    access = client.listening.access
+    as_cookie = {"Authorization": "", "Cookie": f"{access.cookie}={access.token}"}
+    assert client.get("/api/about", **as_cookie).status == 403
+    assert client.get("/api/about", Authorization=f"Bearer {access.session}").status == 403
+    assert client.get(f"/?token={access.session}", Authorization="").status == 403
+    assert Access("token", "c").session != Access("token", "c").session
+
+
+def test_a_fault_is_answered_with_every_header(client, monkeypatch):
+    def fail(*_arguments):
+        raise OverflowError("Python int too large")
+
+    monkeypatch.setattr("trnscope.opened.OpenedProfile.window", fail)
+    answer = client.get("/api/window?start=1&end=2")
+    usual = client.get("/api/about")
+    assert answer.status == 500
+    assert "itself failed" in answer.problem and "Python" not in answer.problem
+    for name in ("Content-Security-Policy", "X-Content-Type-Options", "Referrer-Policy",
+                 "Cross-Origin-Opener-Policy", "Cross-Origin-Resource-Policy"):  # fmt: skip
+        assert answer.headers[name] == usual.headers[name] is not None
+
+
+@pytest.mark.parametrize("number", [10**30, -(10**30), 1 << 62])
+@pytest.mark.parametrize("path", ["window?start=0&end=", "timeline?px=9&lanes=0&start=0&end=",
+                                  "timeline?start=0&end=9&lanes=0&px="])  # fmt: skip
+def test_a_number_that_is_no_time_is_refused(client, path, number):
+    answer = client.get(f"/api/{path}{number}")
+    assert answer.status == 400
+    assert "too large" in answer.problem
+
+
+@pytest.mark.parametrize("path", ["slice/0/" + "9" * 30, "slice/" + "9" * 30 + "/0",
+                                  "timeline?start=0&end=9&px=9&lanes=" + "9" * 30,
+                                  "timeline?start=0&end=9&px=9&lanes=-" + "9" * 30])  # fmt: skip
+def test_a_number_that_is_no_place_is_no_fault(client, path):
+    assert client.get(f"/api/{path}").status in (400, 404)
 
 
 def test_the_swap_cannot_lead_to_another_host(client):

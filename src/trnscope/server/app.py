@@ -7,11 +7,11 @@ from pathlib import Path
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp
 
 from trnscope.analysis.kernels import KernelsBy
 from trnscope.analysis.op_groups import GroupBy
@@ -26,6 +26,8 @@ from trnscope.server.slices import SliceFinder
 from trnscope.server.tracks import tracks
 from trnscope.server.viewport import MAX_LANES, Viewports
 
+MAX_TIME_NS = (1 << 62) - 1
+"""Times in an address; what a trace holds is smaller."""
 ARROW = "application/vnd.apache.arrow.stream"
 WINDOW_ROWS = 500
 MAX_EVIDENCE = 500
@@ -36,7 +38,7 @@ _GROUPINGS = {
 }
 
 
-def make_app(profile: OpenedProfile, access: Access, page: Path) -> Starlette:
+def make_app(profile: OpenedProfile, access: Access, page: Path) -> ASGIApp:
     """The application that shows one profile; ``page`` is the folder of the built page."""
     handlers = _Handlers(profile)
     questions = (
@@ -59,11 +61,16 @@ def make_app(profile: OpenedProfile, access: Access, page: Path) -> Starlette:
         Route("/api/slice/{source:int}/{slice:int}", handlers.slice),
         Route("/api/window", handlers.window),
     ]
-    return Starlette(
+    app = Starlette(
         routes=[*routes, Mount("/", StaticFiles(directory=page, html=True))],
-        middleware=[Middleware(Guard, access=access)],
-        exception_handlers={TrnscopeError: _user_error, HTTPException: _http_error},
+        exception_handlers={
+            TrnscopeError: _user_error,
+            HTTPException: _http_error,
+            Exception: _fault,
+        },
     )
+    # Around the application, not as a middleware of it: faults are answered outside of those.
+    return Guard(app, access)
 
 
 class _Handlers:
@@ -143,9 +150,12 @@ class _Handlers:
 
 def _ints(request: Request, *names: str) -> list[int]:
     try:
-        return [int(request.query_params[name]) for name in names]
+        numbers = [int(request.query_params[name]) for name in names]
     except (KeyError, ValueError):
         raise UsageError(f"the address needs whole numbers for {' and '.join(names)}") from None
+    if any(abs(number) > MAX_TIME_NS for number in numbers):
+        raise UsageError(f"a number in the address is too large: up to {MAX_TIME_NS} is a time")
+    return numbers
 
 
 def _lanes(text: str) -> list[int]:
@@ -166,6 +176,11 @@ def _lanes(text: str) -> list[int]:
 def _user_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, TrnscopeError)
     return problem(request.url.path, 400, error.message, error.hint)
+
+
+def _fault(request: Request, _error: Exception) -> Response:
+    message = "trnscope itself failed to answer this; the terminal that it runs in says how."
+    return problem(request.url.path, 500, message, "Go back, or ask for something else.")
 
 
 def _http_error(request: Request, error: Exception) -> Response:

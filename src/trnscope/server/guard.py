@@ -1,14 +1,16 @@
 """Who may talk to the server: this machine's browser, with the token, and nobody else.
 
 The rules are those of Jupyter: the address that is printed holds a token; the first request
-swaps it for a cookie that scripts cannot read and other sites cannot send. Requests under a
-host name that is not this machine's are refused, which stops DNS rebinding.
+swaps it for a cookie that scripts cannot read and other sites cannot send. Its value is a random
+one of this run of the server and does not tell the token. Requests under a host name that is not
+this machine's are refused, which stops DNS rebinding.
 """
 
 from __future__ import annotations
 
 import hmac
-from dataclasses import dataclass
+import secrets
+from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, urlencode
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -36,10 +38,16 @@ class Access:
     token: str
     cookie: str
     """Name of the cookie; it holds the port, so that two servers do not overwrite each other."""
+    session: str = field(default_factory=lambda: secrets.token_urlsafe(32))
+    """What the cookie holds for those who showed the token."""
 
     def allows(self, given: str | None) -> bool:
         """Whether this is the token; takes equally long for every wrong one."""
-        return given is not None and hmac.compare_digest(given.encode(), self.token.encode())
+        return _is_same(given, self.token)
+
+    def knows(self, cookie: str | None) -> bool:
+        """Whether this is the cookie of one who showed the token."""
+        return _is_same(cookie, self.session)
 
 
 class Guard:
@@ -78,7 +86,10 @@ class Guard:
         query = dict(parse_qsl(scope["query_string"].decode("latin-1")))
         if self._access.allows(query.pop("token", None)):
             return self._swap_token(scope["path"], query)
-        if any(map(self._access.allows, _tokens_in(headers, self._access.cookie))):
+        cookies = cookie_parser(headers.get("cookie", ""))
+        if self._access.knows(cookies.get(self._access.cookie)):
+            return None
+        if self._access.allows(_bearer_of(headers)):
             return None
         return refusal(
             scope["path"],
@@ -91,7 +102,8 @@ class Guard:
         rest = f"?{urlencode(query)}" if query else ""
         # Relative, so that a path such as //elsewhere cannot lead to another host.
         answer = RedirectResponse(f"./{path.rsplit('/', 1)[-1]}{rest}", status_code=303)
-        answer.set_cookie(self._access.cookie, self._access.token, httponly=True, samesite="strict")
+        session = self._access.session
+        answer.set_cookie(self._access.cookie, session, httponly=True, samesite="strict")
         return answer
 
 
@@ -101,7 +113,10 @@ def _host_of(header: str) -> str:
     return (name if colon and port.isdigit() else header).lower()
 
 
-def _tokens_in(headers: Headers, cookie: str) -> list[str | None]:
+def _bearer_of(headers: Headers) -> str | None:
     scheme, _, bearer = headers.get("authorization", "").partition(" ")
-    cookies = cookie_parser(headers.get("cookie", ""))
-    return [cookies.get(cookie), bearer if scheme.lower() == "bearer" else None]
+    return bearer if scheme.lower() == "bearer" else None
+
+
+def _is_same(given: str | None, secret: str) -> bool:
+    return given is not None and hmac.compare_digest(given.encode(), secret.encode())
