@@ -163,9 +163,23 @@ def _build(toolchain: Toolchain, path: Path) -> None:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    with path.open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            sys.stderr.write(f"trnscope: waiting for {_holder(path)} (a minute or two, once)\n")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
         yield
+
+
+def _holder(lock: Path) -> str:
+    """The process that compiles, by the number that it wrote into the lock."""
+    number = lock.read_text(encoding="utf-8").strip()
+    who = f"process {number}" if number.isdecimal() else "another process"
+    return f"{who}, which compiles the simulated neuron device"
 
 
 def _compile_and_link(toolchain: Toolchain, path: Path) -> None:
