@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from trnscope.errors import UsageError
+from trnscope.errors import CaptureError, UsageError
 from trnscope.estimate.communication import (
     BUCKET_BYTES,
     Communication,
@@ -31,6 +31,7 @@ from trnscope.estimate.memory import (
 from trnscope.estimate.options import EstimateOptions
 from trnscope.estimate.parts import Span, execution_spans, split, take_off
 from trnscope.estimate.recorded import Batch, OptimizerWork, Recorded, Unit
+from trnscope.estimate.run import check_used
 from trnscope.report.view import View
 from trnscope.sim.cost import CostModel
 from trnscope.sim.signature import CollectiveSpec, ExecutionCost
@@ -235,6 +236,12 @@ def recorded(**changes: object) -> Recorded:
         "trace": "t.json",
     }
     return Recorded(**{**values, **changes})  # type: ignore[arg-type]
+
+
+def test_steps_that_ran_nothing_on_the_device_are_refused() -> None:
+    with pytest.raises(CaptureError, match=r'train.py ran nothing .* \.to\("neuron"\)'):
+        check_used(recorded(num_executions=0), "train.py")
+    check_used(recorded(num_executions=1), "train.py")
 
 
 def estimated(tmp_path: Path, layout: Layout, **changes: object) -> Estimate:

@@ -30,9 +30,20 @@ def estimate_script(options: EstimateOptions) -> Estimate:
     trace = options.out / TRACE
     trace.unlink(missing_ok=True)
     recorded = _record(options, trace)
+    check_used(recorded, options.script)
     return estimate_of(
         recorded, options, CostModel.for_instance(instance.name, instance.lnc), _used(trace)
     )
+
+
+def check_used(recorded: Recorded, script: str) -> None:
+    """Raise where the steps ran no program on the device: there is nothing to estimate."""
+    if recorded.num_executions == 0:
+        raise CaptureError(
+            f"{script} ran nothing on the simulated device",
+            hint='move the model and its data there: .to("neuron"), or '
+            ".to(torch.accelerator.current_accelerator())",
+        )
 
 
 def _record(options: EstimateOptions, trace: Path) -> Recorded:
