@@ -149,6 +149,21 @@ def test_a_reason_names_the_end_of_the_script() -> None:
     assert result(137, 9, nothing).reason == "no step was seen (it ended with signal SIGKILL)"
 
 
+def test_advice_is_for_scripts_that_did_not_fail() -> None:
+    nothing = CaptureRecord(pid=1, is_root=True, reason="no step", hint="give --steps-by time")
+    assert result(0, None, nothing).reason == "no step; give --steps-by time"
+    assert result(2, None, nothing).reason == (
+        "the script ended with exit code 2 before a step was recorded"
+    )
+
+
+def test_a_device_that_no_process_used_is_left_idle() -> None:
+    launcher, idle, busy = (CaptureRecord(pid=1, num_launches=n) for n in (None, 0, 7))
+    assert result(0, None, launcher, idle).left_device_idle
+    assert not result(0, None, idle, busy).left_device_idle
+    assert not result(0, None, launcher).left_device_idle
+
+
 def test_importing_the_package_imports_no_torch() -> None:
     code = (
         "import sys, trnscope, trnscope.capture.run, trnscope.capture.profile, trnscope.demo;"

@@ -7,7 +7,14 @@ from pathlib import Path
 import pytest
 
 from trnscope.capture.record import CaptureRecord, Overhead, record_path
-from trnscope.cli.capture_report import _argument, _cost, _worth_telling, next_lines
+from trnscope.capture.run import RunResult
+from trnscope.cli.capture_report import (
+    _argument,
+    _cost,
+    _worth_telling,
+    failure_lines,
+    next_lines,
+)
 
 MS = 1_000_000
 
@@ -86,3 +93,11 @@ def test_the_report_ends_with_what_to_run_next(
     assert lines[2].plain.endswith(" explain out/a.trace.json")
     assert lines[2].no_wrap
     assert last in lines[-1].plain
+
+
+def test_a_report_on_a_script_that_failed_begins_with_its_end() -> None:
+    failed = RunResult(3, None, Path("out"), (), 0)
+    assert [text.plain for text in failure_lines(failed)][-1].startswith(
+        "The script ended with exit code 3."
+    )
+    assert list(failure_lines(RunResult(0, None, Path("out"), (), 0))) == []

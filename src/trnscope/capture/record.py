@@ -88,6 +88,8 @@ class CaptureRecord:
     """The trace file; None when nothing was recorded, and ``reason`` then says why."""
     reason: str | None = None
     """Why there is no trace, or why it holds less than was asked for."""
+    hint: str | None = None
+    """What to do about the reason, where the script itself went well."""
     rank: int | None = None
     world_size: int | None = None
     is_root: bool = False
@@ -95,6 +97,8 @@ class CaptureRecord:
     device: str | None = None
     """The simulated device that it ran on, as in ``sim:trn2``; None: the real ones. The times of
     steps are virtual then, and recording adds nothing to them."""
+    num_launches: int | None = None
+    """Programs and copies that the process gave the simulated device; None on real devices."""
     steps_by: str | None = None
     """``optimizer``, ``forward`` or ``time``; None when no step was seen."""
     first_step: int | None = None

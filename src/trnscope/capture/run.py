@@ -51,15 +51,30 @@ class RunResult:
         if self.traces:
             return None
         root = next((record for record in self.records if record.is_root), None)
-        ended = "" if self.exit_code == 0 else f" (it ended with {self._ending()})"
+        ended = "" if self.ending is None else f" (it ended with {self.ending})"
         if root is None:
             return f"the script never imported torch{ended}"
-        return f"{root.reason}{ended}"
+        if root.hint is None:
+            return f"{root.reason}{ended}"
+        if self.ending is None:
+            return f"{root.reason}; {root.hint}"
+        # Advice on what it lacks would mislead: it did not come so far.
+        return f"the script ended with {self.ending} before a step was recorded"
 
-    def _ending(self) -> str:
+    @property
+    def ending(self) -> str | None:
+        """How the script failed: its exit code or its signal; None where it went well."""
+        if self.exit_code == 0:
+            return None
         if self.signal is not None:
             return f"signal {signal.Signals(self.signal).name}"
         return f"exit code {self.exit_code}"
+
+    @property
+    def left_device_idle(self) -> bool:
+        """Whether a simulated device was there and no process gave it anything."""
+        launches = [one.num_launches for one in self.records if one.num_launches is not None]
+        return bool(launches) and not any(launches)
 
 
 def run_script(options: RunOptions, env: Mapping[str, str] | None = None) -> RunResult:

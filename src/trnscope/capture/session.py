@@ -43,6 +43,7 @@ from trnscope.capture.virtual_recorder import (
     VirtualRecorder,
     simulated_target,
     virtual_now_ns,
+    virtual_num_launches,
 )
 from trnscope.capture.window import Phase, Window
 
@@ -67,8 +68,23 @@ def start(settings: str, *, is_root: bool) -> None:
     """Start recording this process, which has just imported torch."""
     process = ProcessSettings.from_text(settings)
     if process.capture.target is not None:
+        if is_root:
+            _device_not_ready(process)
         activate(process.capture.target)
     Session(process, is_root).install()
+
+
+def _device_not_ready(process: ProcessSettings) -> None:
+    """What is to be said where the script is stopped while its device is being compiled."""
+    reason = "the simulated device was not ready: it is compiled at its first use"
+    CaptureRecord(pid=os.getpid(), reason=reason, is_root=True, run=process.run).write(
+        _early_record(process)
+    )
+
+
+def _early_record(process: ProcessSettings) -> Path:
+    """Where the script's own process says what it is, until it has a trace."""
+    return process.out / f"root.{process.run}{SUFFIX}"
 
 
 def _guarded(
@@ -449,7 +465,7 @@ class Session:
         trace = self._recorder.trace
         if trace is None and (not self._is_root or self._fallback is not None):
             return
-        early = self._settings.out / f"root.{self._settings.run}{SUFFIX}"
+        early = _early_record(self._settings)
         self._record(trace).write(early if trace is None else record_path(trace))
         if trace is not None and self._is_root:
             early.unlink(missing_ok=True)
@@ -458,15 +474,18 @@ class Session:
 
     def _record(self, trace: Path | None) -> CaptureRecord:
         stretch = self._window.stretch
+        lack, hint = self._why_incomplete(trace, stretch.num_steps)
         found = self._finder.found if self._has_steps else StepsBy.TIME
         return CaptureRecord(
             pid=self._pid,
             trace=trace,
-            reason=self._reason or self._why_incomplete(trace, stretch.num_steps),
+            reason=self._reason or lack,
+            hint=None if self._reason else hint,
             rank=self._rank,
             world_size=self._world_size,
             is_root=self._is_root,
             device=self._device,
+            num_launches=None if self._device is None else virtual_num_launches(),
             steps_by=None if found is None else found.value,
             first_step=stretch.first_step if self._has_steps else None,
             num_steps=stretch.num_steps,
@@ -485,30 +504,35 @@ class Session:
             overhead=self._window.overhead(),
         )
 
-    def _why_incomplete(self, trace: Path | None, num_steps: int) -> str | None:
-        if trace is not None:
-            if not self._has_steps or num_steps >= self._capture.steps:
-                return None
-            if self._window.stretch.last_step_cut:
-                return f"the script ended after {num_steps} of {self._capture.steps} steps"
-            return f"the time limit was reached after {num_steps} steps"
+    def _why_incomplete(self, trace: Path | None, num_steps: int) -> tuple[str | None, str | None]:
+        """Why there is no trace or less than was asked for, and what to do about it."""
+        if trace is None:
+            return self._why_nothing()
+        if not self._has_steps or num_steps >= self._capture.steps:
+            return None, None
+        if self._window.stretch.last_step_cut:
+            return f"the script ended after {num_steps} of {self._capture.steps} steps", None
+        return f"the time limit was reached after {num_steps} steps", None
+
+    def _why_nothing(self) -> tuple[str, str | None]:
         if not self._has_steps:
-            return "no torch operation ran while recording"
+            return "no torch operation ran while recording", None
         seen = self._window.num_steps_seen
         if seen:
             kind = "optimizer step" if self._finder.found is StepsBy.OPTIMIZER else "module call"
             return (
                 f"the script ended after {seen} {kind}{'' if seen == 1 else 's'}, within the "
-                "warm-up; run it for longer or give --warmup 1"
+                "warm-up",
+                "run it for longer or give --warmup 1",
             )
         if self._finder.num_optimizers_made:
             return (
-                "an optimizer was made but took no step; "
-                "give --steps-by forward to go by module calls"
+                "an optimizer was made but took no step",
+                "give --steps-by forward to go by module calls",
             )
         return (
-            "no optimizer took a step and no module was called; "
-            "give --steps-by time to record from the start"
+            "no optimizer took a step and no module was called",
+            "give --steps-by time to record from the start",
         )
 
 

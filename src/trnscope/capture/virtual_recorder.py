@@ -82,3 +82,8 @@ def simulated_target() -> str | None:
 def virtual_now_ns() -> int:
     """The host's virtual clock."""
     return connected().extension.now_ns()
+
+
+def virtual_num_launches() -> int:
+    """Programs and copies that this process gave the device since it has it."""
+    return connected().extension.num_launches()

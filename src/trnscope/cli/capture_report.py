@@ -37,14 +37,27 @@ _STEP_KINDS = {
 }
 
 
+_LEFT_IDLE = (
+    "the script ran nothing on the simulated device, so there are no times to report; move the "
+    'model and its data there: .to("neuron"), or .to(torch.accelerator.current_accelerator())'
+)
+_VIRTUAL = (
+    "All times are virtual: what recording costs this machine is not in them, and Python, data "
+    "loading and work on CPU tensors take none."
+)
+
+
 def report(result: RunResult, *, as_json: bool) -> int:
     """Print what was recorded and where its steps went; returns the script's exit code."""
     profile = open_profile(result.traces) if result.traces else None
     if result.reason is not None:
         print_warning(f"nothing was recorded: {result.reason}")
+    if result.left_device_idle and (result.traces or result.ending is None):
+        print_warning(_LEFT_IDLE)
     if as_json:
         print_compact_json(run_document(result, profile))
-    elif profile is not None:
+    elif profile is not None and not result.left_device_idle:
+        print_lines(failure_lines(result))
         print_lines(report_lines(profile, result.records, view_of(profile, width=text_width())))
         print_lines(next_lines(result.traces, with_stack=_with_stack(result.records)))
     return result.exit_code
@@ -73,7 +86,16 @@ def report_lines(
         if record.device is None:
             yield from _cost(record.overhead, _who(record) if len(records) > 1 else None)
     if any(record.device is not None for record in records):
-        yield note("All times are virtual: what recording costs this machine is not in them.")
+        yield note(_VIRTUAL)
+
+
+def failure_lines(result: RunResult) -> Iterator[Text]:
+    """That the script failed, where it did: a few good steps say nothing about its end."""
+    if result.ending is not None:
+        yield Text()
+        yield warning(
+            f"The script ended with {result.ending}. What follows is of the steps before that."
+        )
 
 
 def next_lines(traces: tuple[Path, ...], *, with_stack: bool | None) -> Iterator[Text]:
@@ -154,7 +176,8 @@ def _who(record: CaptureRecord) -> str:
 
 def _recorded(record: CaptureRecord) -> Iterator[Text]:
     if record.trace is None:
-        yield note(f"{_who(record)}: nothing recorded ({record.reason})")
+        why = record.reason if record.hint is None else f"{record.reason}; {record.hint}"
+        yield note(f"{_who(record)}: nothing recorded ({why})")
         return
     yield Text(f"{_who(record)}: {_steps(record)}")
     if record.last_step_cut:

@@ -30,6 +30,9 @@ class Extension(Protocol):
     def profiler_take_last(self) -> Observed:
         """The recording that ran beside it."""
 
+    def num_launches(self) -> int:
+        """Programs and copies so far."""
+
     def now_ns(self) -> int:
         """The host's virtual clock."""
 
