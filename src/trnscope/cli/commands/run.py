@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, get_type_hints
 
 import typer
 
@@ -102,6 +102,8 @@ def run(
     Options for trnscope stand before the script; what follows it is the script's own. The
     exit code is the script's own too. With --json the document is the last line of output.
 
+    The first use of a simulated device compiles it for the installed torch, for a minute or two.
+
     \b
     Example:
       trnscope run train.py --epochs 1
@@ -112,6 +114,8 @@ def run(
     from trnscope.capture.options import CaptureSettings, RunOptions, StepsBy
     from trnscope.capture.run import run_script
     from trnscope.cli.capture_report import report
+    from trnscope.cli.misplaced import misplaced
+    from trnscope.cli.output import print_warning
 
     settings = CaptureSettings(
         steps=steps,
@@ -127,4 +131,17 @@ def run(
         numerics=numerics,
     )
     result = run_script(RunOptions(script, tuple(args or ()), module, out, settings))
-    return report(result, as_json=as_json)
+    code = report(result, as_json=as_json)
+    if result.ending is not None and not result.traces:
+        for hint in misplaced(args or (), own_options(), simulated=device is not None):
+            print_warning(hint)
+    return code
+
+
+def own_options() -> frozenset[str]:
+    """The long options of this command."""
+    kinds = get_type_hints(run, include_extras=True).values()
+    infos = [one for kind in kinds for one in getattr(kind, "__metadata__", ())]
+    # Where the value's own default is the function's, the first name stands in its place.
+    names = [str(name) for one in infos for name in (one.default, *(one.param_decls or ()))]
+    return frozenset(part for name in names for part in name.split("/") if part.startswith("--"))
