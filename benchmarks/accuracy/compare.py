@@ -26,6 +26,7 @@ class Compared:
     tier: str
     fitted: bool
     row_id: int | None = None
+    follows_counters: bool = False
 
     @property
     def error(self) -> float:
@@ -98,6 +99,7 @@ def _compared(row: Row, workload: Workload, prediction: Prediction) -> Compared 
         row.tier,
         workload.fitted,
         row.id,
+        workload.follows_counters,
     )
 
 
@@ -141,7 +143,7 @@ def _ratios(workloads: Sequence[Workload], rows: Sequence[Compared]) -> list[Com
                 "ratio",
                 "ratio",
                 eager.tier,
-                eager.fitted and compiled.fitted,
+                eager.fitted or compiled.fitted,
             )
         )
     return found

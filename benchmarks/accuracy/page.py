@@ -16,11 +16,19 @@ table of measurements (`neuroncore_measured.csv`, not part of this repository) a
 [read simulated times](howto/read-simulated-times.md).
 
 A row counts as *held out* when no constant of the model was fitted on it. The fitted constants
-stand in the data files under `src/trnscope/hardware/data`, each with the rows that decided it; no
-constant is set for a single workload. Kernels are described as their published source reads; where
-the compiler chose engines or moved loads, the description follows the engine times and byte counts
-that the same source reports. The error of a row is predicted / measured - 1; MAE is the mean of its
-absolute values, bias the mean with its sign.
+stand in the data files under `src/trnscope/hardware/data`, each with the rows that decided it. Most
+come from several rows, but some from one: `issue_ns` from row 74, `hardware_descriptor_ns` from
+row 24, `pair.barrier_ns` from row 460, `readback_launch_ns` from row 455, trn1's `sustained_rate`
+from row 288, `table_load_ns` from row 27 and the copy rates from rows 791 and 792. The model agrees
+with such a row by construction; all of them are marked *fitted*.
+
+Kernels are described as their published source reads. Where the compiler chose engines or moved
+loads, the description follows the engine times and byte counts that the same source reports: such
+rows are marked *own counters*. They decided no constant, but they are not blind predictions.
+
+A goal is judged twice: on all rows, and on the held-out rows alone. The second is the one that says
+how far to trust the model on work that it has not seen. The error of a row is predicted / measured
+- 1; MAE is the mean of its absolute values, bias the mean with its sign.
 """
 
 
@@ -38,28 +46,46 @@ def _percent(value: float | None) -> str:
 
 def _blocks(comparison: Comparison) -> str:
     lines = [
-        "| Block | Rows | MAE | Median | Bias | MAE of held-out rows | Goal | Met |",
-        "|---|---:|---:|---:|---:|---:|---:|---|",
+        "| Block | Rows | MAE | Median | Bias | MAE of held-out rows | Goal | Met on all rows |"
+        " Met on held-out rows |",
+        "|---|---:|---:|---:|---:|---:|---:|---|---|",
     ]
     for block in errors(comparison):
         held = "" if block.held_out is None else f"{block.held_out:.1%} of {block.num_held_out}"
-        met = "" if block.goal is None else ("yes" if block.mean_absolute <= block.goal else "no")
         lines.append(
             f"| {block.name} | {block.num_rows} | {block.mean_absolute:.1%} |"
             f" {block.median_absolute:.1%} | {block.bias:+.1%} | {held} | {_percent(block.goal)} |"
-            f" {met} |"
+            f" {_verdict(block.is_met)} | {_verdict(block.is_met_held_out)} |"
         )
     good, total = bounds(comparison)
     bound = f"\nOf {total} published upper bounds, {good} hold and are not below a quarter.\n"
-    return "\n".join(lines) + "\n" + (bound if total else "")
+    return "\n".join(lines) + "\n" + _not_met(comparison) + (bound if total else "")
+
+
+def _verdict(is_met: bool | None) -> str:
+    return "" if is_met is None else ("yes" if is_met else "**no**")
+
+
+def _not_met(comparison: Comparison) -> str:
+    """The goals that held-out rows miss, in a sentence each."""
+    missed = [block for block in errors(comparison) if block.is_met_held_out is False]
+    lines = [
+        f"- {block.name}: {_percent(block.held_out)} on {block.num_held_out} held-out rows, the"
+        f" goal is {_percent(block.goal)}."
+        for block in missed
+    ]
+    if not lines:
+        return ""
+    return "\nNot met on held-out rows:\n\n" + "\n".join(lines) + "\n"
 
 
 def _row(row: Compared) -> str:
     number = "" if row.row_id is None else str(row.row_id)
-    fitted = "fitted" if row.fitted else ""
+    marks = [("fitted", row.fitted), ("own counters", row.follows_counters)]
+    basis = ", ".join(text for text, holds in marks if holds)
     return (
         f"| {number} | {row.name} | {row.metric} | {row.measured:.4g} | {row.predicted:.4g} |"
-        f" {row.unit} | {row.error:+.1%} | {fitted} |"
+        f" {row.unit} | {row.error:+.1%} | {basis} |"
     )
 
 

@@ -33,6 +33,18 @@ class BlockError:
     """Mean absolute error of rows on which no constant was fitted."""
     goal: float | None
 
+    @property
+    def is_met(self) -> bool | None:
+        """The goal is met on all rows; None: there is no goal."""
+        return None if self.goal is None else self.mean_absolute <= self.goal
+
+    @property
+    def is_met_held_out(self) -> bool | None:
+        """The goal is met on the rows that decided nothing."""
+        if self.goal is None or self.held_out is None:
+            return None
+        return self.held_out <= self.goal
+
 
 def block_error(name: str, rows: Sequence[Compared]) -> BlockError:
     """Of the rows of a block."""

@@ -33,6 +33,8 @@ class Workload:
     """Columns of a measured row and what they must equal, where no ids are given."""
     fitted: bool
     """A constant was fitted on these rows."""
+    follows_counters: bool
+    """It is described after the engine times and byte counts of the rows' own source."""
     sizes: Sizes
     raw: Mapping[str, Any]
     lists: Mapping[str, str] = field(default_factory=dict)
@@ -92,6 +94,7 @@ def _workload(entry: Mapping[str, Any], lists: Mapping[str, str]) -> Workload:
         tuple(entry.get("ids", ())),
         entry.get("match", {}),
         bool(entry.get("fitted", False)),
+        bool(entry.get("follows_counters", False)),
         sizes,
         entry,
         lists,

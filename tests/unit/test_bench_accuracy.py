@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -9,13 +10,14 @@ import pytest
 
 from benchmarks import sim_accuracy
 from benchmarks.accuracy import op_lists
-from benchmarks.accuracy.compare import NO_WORKLOAD, Comparison, compare
+from benchmarks.accuracy.compare import NO_WORKLOAD, Compared, Comparison, compare
 from benchmarks.accuracy.expressions import ExpressionError, evaluate
 from benchmarks.accuracy.measured import read
 from benchmarks.accuracy.page import page
 from benchmarks.accuracy.predict import predict
 from benchmarks.accuracy.summary import block_error, bounds, errors, text
 from benchmarks.accuracy.workloads import left_out_rules, load
+from trnscope.hardware import chips
 from trnscope.sim.cost import CostModel
 from trnscope.sim.signature import OpSignature, TensorSpec
 
@@ -211,3 +213,66 @@ sections = [{{ ops = "product", repeat = {repeat} }}, {{ ops = "product" }}]
     assert six.read_bytes == 3 * two.read_bytes > 0
     assert six.write_bytes == 3 * two.write_bytes > 0
     assert six.engine_ns == {name: 3 * busy for name, busy in two.engine_ns.items()}
+
+
+SOURCE_ROWS = re.compile(r"\brows? (\d+(?:-\d+)?(?:(?:, | and )\d+(?:-\d+)?)*)")
+
+
+def _rows_named(text_of: str) -> set[int]:
+    named: set[int] = set()
+    for group in SOURCE_ROWS.findall(text_of):
+        for first, last in re.findall(r"(\d+)(?:-(\d+))?", group):
+            named.update(range(int(first), int(last or first) + 1))
+    return named
+
+
+def test_row_numbers_are_read_out_of_a_source() -> None:
+    assert _rows_named("fitted on rows 1, 3-5 and 7: 9 ms") == {1, 3, 4, 5, 7}
+    assert _rows_named("row 12 (tier C), 30 us") == {12}
+
+
+def test_a_row_that_decided_a_constant_is_marked_fitted() -> None:
+    data = Path(chips.__file__).parent / "data"
+    files = [data / f"{chip}.toml" for chip in ("trn1", "trn2", "trn3", "inf2")]
+    files += sorted((data / "neuron").glob("*.toml"))
+    named = {row for file in files for row in _rows_named(file.read_text(encoding="utf-8"))}
+    assert {74, 112, 460, 464, 480} <= named
+    used = load(sim_accuracy.WORKLOADS)
+    wrong = {row for workload in used if not workload.fitted for row in workload.ids} & named
+    assert not wrong
+
+
+def test_a_goal_is_judged_on_all_rows_and_on_held_out_ones() -> None:
+    def row(error: float, fitted: bool) -> Compared:
+        return Compared("x", "collectives", 100, 100 + error, "us", "time", "A", fitted)
+
+    block = block_error("collectives", [row(0, True), row(0, True), row(15, False)])
+    assert (block.is_met, block.is_met_held_out) == (True, False)
+    written = page(Comparison((row(0, True), row(0, True), row(15, False)), ()), "1")
+    assert "- collectives: 15.0% on 1 held-out rows, the goal is 10.0%." in written
+    assert "| 10.0% | yes | **no** |" in written
+    assert block_error("other", [row(0, True)]).is_met_held_out is None
+
+
+def test_a_ratio_with_a_fitted_half_is_not_held_out(tmp_path: Path) -> None:
+    table, workloads = tmp_path / "rows.csv", tmp_path / "work.toml"
+    table.write_text(CSV, encoding="utf-8")
+    entries = [
+        f"""
+[[workload]]
+name = "{mode}"
+block = "other graphs"
+mode = "{mode}"
+instance = "trn2.3xlarge"
+ids = [{number}]
+pair = "product"
+fitted = {fitted}
+sizes = {{ M = 512 }}
+sections = [{{ ops = "product" }}]
+"""
+        for mode, number, fitted in (("eager", 2, "true"), ("compiled", 3, "false"))
+    ]
+    lists = WORKLOADS[WORKLOADS.index("[ops]") : WORKLOADS.index("[[left_out]]")]
+    workloads.write_text("".join(entries) + lists, encoding="utf-8")
+    ratio = compare(read(table), load(workloads), []).block("eager/compiled ratios")
+    assert [row.fitted for row in ratio] == [True]

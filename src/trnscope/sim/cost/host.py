@@ -29,8 +29,6 @@ class Runtime:
     """On the device, when another NEFF ran before."""
     sync_ns: int
     """The host's time to notice that a core is done."""
-    max_queue_depth: int
-    """Executions that may wait on a core at all."""
     benchmark_ns: int
     """What ``nki.benchmark`` adds on trn1; only comparisons use it, as the three below."""
     readback_launch_ns: int
@@ -65,7 +63,6 @@ def load_runtime() -> Runtime:
         neff_fixed_ns=whole("launch", "neff_fixed_ns"),
         neff_switch_ns=whole("launch", "neff_switch_ns"),
         sync_ns=whole("launch", "sync_ns"),
-        max_queue_depth=whole("launch", "max_queue_depth"),
         benchmark_ns=whole("measurement", "benchmark_ns"),
         readback_launch_ns=whole("measurement", "readback_launch_ns"),
         replay_gap_ns=whole("measurement", "replay_gap_ns"),
