@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from trnscope.model.kinds import SliceKind
+from trnscope.model.kinds import DeviceKind, SliceKind
 from trnscope.opened import OpenedProfile
 from trnscope.store.builder import TraceBuilder
 
@@ -21,13 +21,19 @@ LATENCY_US = 5
 class MadeTrace:
     """One process with one main thread, and a device if anything is launched."""
 
-    def __init__(self, folder: Path, device: str = "NVIDIA A100-SXM4-80GB") -> None:
+    def __init__(
+        self,
+        folder: Path,
+        device: str = "NVIDIA A100-SXM4-80GB",
+        kind: DeviceKind = DeviceKind.CUDA,
+    ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.builder = TraceBuilder(folder)
         self.thread = self.builder.thread()
         self.now = 0
         self._main = self.thread
         self._device = device
+        self._kind = kind
         self._streams: dict[int, int] = {}
         self._free: dict[int, int] = {}
         self._correlation = 0
@@ -104,7 +110,7 @@ class MadeTrace:
 
     def _stream(self, stream: int) -> int:
         if stream not in self._streams:
-            self._streams[stream] = self.builder.stream(stream=stream, name=self._device)
+            self._streams[stream] = self.builder.stream(0, stream, self._kind, name=self._device)
         return self._streams[stream]
 
     def _and_then(self, body: Body | None, us: int) -> Body:

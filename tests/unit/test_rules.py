@@ -7,12 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.made_trace import MadeTrace
 from tests.unit.rule_cases import CASES
 from trnscope.advisor import rules
 from trnscope.advisor.finding import Explanation
 from trnscope.advisor.registry import RULES, find_rule
 from trnscope.advisor.rule import SECTIONS, Rule
+from trnscope.advisor.rules.fp32_matmul import REDUCED_TYPES
 from trnscope.errors import UsageError
+from trnscope.hardware.chips import load
+from trnscope.model.kinds import DeviceKind
 from trnscope.opened import explain_profile as explain
 from trnscope.report.rules import FAMILIES
 
@@ -75,6 +79,40 @@ def test_without_its_data_it_abstains(rule: Rule, tmp_path: Path) -> None:
         return
     reasons = {one.code: one.reason for one in result.withheld}
     assert (rule.code in reasons) == (rule.code not in WITHOUT_NEEDS)
+
+
+def tries(result: Explanation, code: str) -> str:
+    return " ".join(next(one for one in result.findings if one.code == code).tries)
+
+
+def test_what_is_compiled_for_is_the_device_of_the_trace(tmp_path: Path) -> None:
+    for kind, argument in (
+        (DeviceKind.NEURON, 'torch.compile(model, backend="neuron")'),
+        (DeviceKind.CUDA, 'torch.compile(model, mode="reduce-overhead")'),
+    ):
+        made = MadeTrace(tmp_path / kind.name, kind=kind)
+
+        def step(made: MadeTrace = made) -> None:
+            for _ in range(60):
+                made.op("aten::add", 20, lambda: made.launch(4))
+
+        advice = tries(explain(made.steps(4, step).open()), "HO02")
+        assert argument in advice
+        assert ("reduce-overhead" in advice) == (kind is DeviceKind.CUDA)
+
+
+def test_attention_is_not_made_causal(tmp_path: Path) -> None:
+    # A softmax and two products say nothing of the mask: an encoder's looks the same.
+    advice = tries(explain(CASES["OP08"].fires(tmp_path)), "OP08")
+    assert "scaled_dot_product_attention(q, k, v, attn_mask=mask)" in advice
+    assert "is_causal=True only for a causal model" in advice
+
+
+@pytest.mark.parametrize("dtype", REDUCED_TYPES)
+def test_the_hardware_data_know_each_reduced_type(dtype: str) -> None:
+    peak = load("a100-sxm4-80gb").peak(dtype)
+    assert peak is not None
+    assert peak.value / 19.5e12 == {"tfloat32": 8.0}.get(dtype, 16.0)
 
 
 def test_rules_are_found_by_code_and_by_name() -> None:

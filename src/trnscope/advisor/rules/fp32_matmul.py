@@ -20,6 +20,8 @@ _FP32 = re.compile(
     r"|cudnn::cnn::wgrad_alg\w+<float|gemv\w*<\w*,? ?float, float|Cijk_\w*_SB_",
 )
 _REDUCED = re.compile(r"tf32|bf16|f16f16|h884|s884|i8816|s1688|s16816|tensorop_s", re.IGNORECASE)
+REDUCED_TYPES = ("bfloat16", "float16", "tfloat32")
+"""As the hardware data calls them."""
 LOW_SHARE, LIKELY_SHARE = 0.25, 0.5
 """Of the products' time: what is left is memory traffic and small shapes. Assumptions of ours; high
 follows from the device's peaks."""
@@ -105,9 +107,7 @@ def _peak_ratio(context: StepContext) -> float | None:
         except UnknownHardwareError:
             continue
         plain = chip.peak("float32")
-        reduced = [
-            peak.value for dtype in ("bfloat16", "float16", "tf32") if (peak := chip.peak(dtype))
-        ]
+        reduced = [peak.value for dtype in REDUCED_TYPES if (peak := chip.peak(dtype))]
         if plain is not None and reduced:
             return max(reduced) / plain.value
     return None

@@ -14,6 +14,7 @@ from trnscope.advisor.replay import Replay
 from trnscope.advisor.rule import Claim, Need, Rule
 from trnscope.advisor.rules.python_overhead import LEAST_GAP_NS, long_gaps
 from trnscope.advisor.words import percent
+from trnscope.model.kinds import DeviceKind
 from trnscope.store.tables import U32
 
 _ANY = re.compile("")
@@ -61,8 +62,9 @@ class LaunchBoundRule(Rule):
 
     What to try
     -----------
-    `torch.compile(model, mode="reduce-overhead")`; a larger batch; fewer and larger ops; CUDA
-    graphs.
+    `torch.compile(model, mode="reduce-overhead")` on a GPU, which replays launches as a graph;
+    `torch.compile(model, backend="neuron")` on a NeuronCore, where a graph is one program and
+    `mode` counts for nothing; a larger batch; fewer and larger ops.
 
     References
     ----------
@@ -98,11 +100,17 @@ class LaunchBoundRule(Rule):
             high=everything.scaled(HIGH_SHARE),
             confidence=Confidence.MEDIUM,
             tries=(
-                'compile the model: model = torch.compile(model, mode="reduce-overhead")',
+                f"compile the model: model = torch.compile(model, {_how_to_compile(context)})",
                 f"a larger batch, so that the {launches:,} launches of a step do more work each",
             ),
             how=f"the steps replayed with {percent(LIKELY_SHARE)} of the host's own time gone",
         )
+
+
+def _how_to_compile(context: StepContext) -> str:
+    devices = [track.device for track in context.trace.tracks if track.device is not None]
+    is_neuron = any(device.kind is DeviceKind.NEURON for device in devices)
+    return 'backend="neuron"' if is_neuron else 'mode="reduce-overhead"'
 
 
 def _launching(context: StepContext, replay: Replay, launches: int) -> Removal:

@@ -51,7 +51,9 @@ class UnfusedAttentionRule(Rule):
 
     What to try
     -----------
-    `torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=...)`.
+    `torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)` with the mask that
+    is added today. Only where that mask is causal (no token sees a later one), `is_causal=True`
+    does without it and is faster; elsewhere it would change what the model computes.
 
     References
     ----------
@@ -78,8 +80,8 @@ class UnfusedAttentionRule(Rule):
             high=everything.scaled(HIGH_SHARE),
             confidence=Confidence.MEDIUM,
             tries=(
-                "torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True) in its "
-                "place",
+                "torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask) in its "
+                "place, with the mask of today; is_causal=True only for a causal model",
             ),
             how=f"the steps replayed with {percent(LIKELY_SHARE)} of these ops and of their "
             "backward gone",
