@@ -20,7 +20,7 @@ from trnscope.sim.cost.schedule import Schedule, Scheduler
 from trnscope.sim.cost.tiling import TileBuilder
 from trnscope.sim.signature import CollectiveSpec, ExecutionCost, GraphSpec, OpSignature
 
-VERSION = "1"
+VERSION = "2"
 """Raised with every change that moves a time."""
 
 
