@@ -55,7 +55,9 @@ def test_a_folder_of_files_that_no_run_recorded_is_told_the_pattern(tmp_path: Pa
 
 
 def _empty(folder: Path) -> Path:
+    """Of traces: a run that goes on has a record alone."""
     (folder / "empty").mkdir()
+    (folder / "empty" / "root.1.capture.json").touch()
     return folder / "empty"
 
 

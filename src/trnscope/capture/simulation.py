@@ -48,7 +48,8 @@ def parse_target(device: str, lnc: int | None, *, numerics: bool) -> SimulatedTa
     if name not in CHIPS and name not in instance_names():
         raise UnknownHardwareError(
             f"no simulated device: {device}",
-            f"known: {', '.join((*CHIPS, *instance_names()))}",
+            f"give one of {', '.join(PREFIX + chip for chip in CHIPS)}, or sim: with an instance "
+            f"type: {', '.join(instance_names())}",
         )
     load_instance(name, lnc)
     return SimulatedTarget(name, lnc, numerics)

@@ -31,12 +31,13 @@ def open_profile(paths: Sequence[Path]) -> OpenedProfile:
 
 def _naming_traces(error: UsageError, paths: Sequence[Path]) -> UsageError:
     """The error; for a folder of traces that no run recorded, with what to write instead."""
-    from trnscope.capture.folders import without_records
+    from trnscope.capture.record import SUFFIX
 
     for folder in paths:
         if error.message != f"{folder}: is a directory":
             continue
-        traces = without_records(sorted(folder.glob("*.json*")))
+        files = sorted(folder.glob("*.json*"))
+        traces = [path for path in files if not path.name.endswith(SUFFIX)]
         if traces:
             name = traces[0] if len(traces) == 1 else folder / "*.json*"
             what = "a .json file" if len(traces) == 1 else f"{len(traces)} .json files"
