@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from trnscope.sim.build import _locked
+from trnscope.sim.build import DeviceBuildError, _locked, _run
 
 WAITER = """
 import sys
@@ -45,3 +45,8 @@ def test_one_that_need_not_wait_says_nothing(
     with _locked(tmp_path / "lock"):
         pass
     assert capsys.readouterr().err == ""
+
+
+def test_a_compiler_that_is_gone_is_told_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(DeviceBuildError, match=r"cannot run .*/g\+\+: No such file"):
+        _run([str(tmp_path / "g++"), "-c"])

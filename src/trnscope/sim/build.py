@@ -267,7 +267,14 @@ def _compile_one(command: list[str]) -> None:
 
 
 def _run(command: list[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise DeviceBuildError(
+            f"the simulated device is compiled at first use: cannot run {command[0]}: "
+            f"{error.strerror}",
+            hint="install g++ (Debian: apt install g++), or set CXX",
+        ) from error
     if done.returncode != 0:
         first = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr)
         raise DeviceBuildError(
