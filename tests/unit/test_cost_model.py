@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import pytest
 
 from trnscope.sim.cost import CostModel
@@ -423,3 +425,39 @@ def test_an_empty_operand_among_others_adds_nothing() -> None:
     biased = op("addmm", [spec(512), spec(512, 0), spec(0, 512)], spec(512, 512))
     cost = MODEL.op(biased)
     assert (cost.flops, cost.hbm_read_bytes) == (0, 1024 * MODEL.instance.lnc)
+
+
+def test_attention_over_no_keys_only_fills_its_result() -> None:
+    query, key = spec(1, 8, 128, 64), spec(1, 8, 0, 64)
+    cost = MODEL.op(op("scaled_dot_product_attention", [query, key, key], query))
+    assert (cost.flops, cost.hbm_read_bytes) == (0, 0)
+    assert cost.hbm_write_bytes == 2 * 8 * 128 * 64
+
+
+COSTS_OF_VERSION = ("2.1.1", "df8bc01d70e5a4f7")
+"""The version, and a digest of what it costs: see the test below."""
+
+
+def test_a_time_that_moves_raises_the_version() -> None:
+    """If this fails, raise VERSION in model.py and note both here: users compare times by it."""
+    costs = [MODEL.copy(kind, 1 << 26) for kind in ("h2d", "d2h", "d2d")]
+    costs += [MODEL.collective(CollectiveSpec("all_reduce", 1 << 20, n)) for n in (2, 4)]
+    costs += [MODEL.graph(graph) for graph in (chain(8, 1024), two_products(1024))]
+    for dtype in ("float32", "bfloat16", "int64"):
+        tensor = spec(1000, 1024, dtype=dtype)
+        costs.append(MODEL.op(mm(1024, 512, 2048, dtype)))
+        costs += [
+            MODEL.op(op(name, [tensor, tensor], tensor))
+            for name in (
+                "add",
+                "exp",
+                "sum",
+                "_softmax",
+                "native_layer_norm",
+                "cat",
+                "topk",
+                "sort",
+            )
+        ]
+    digest = hashlib.sha256(repr(costs).encode()).hexdigest()[:16]
+    assert (MODEL.version, digest) == COSTS_OF_VERSION

@@ -8,6 +8,8 @@ from trnscope.sim.cost.lowering.work import (
     AttentionStage,
     Lowered,
     attribute,
+    filled,
+    numel,
     operand,
     reads,
     writes,
@@ -55,4 +57,7 @@ def lower(op: OpSignature, name: str) -> Lowered:
         stores=writes(op),
         products=5 if backward else 2,
     )
+    if not stage.flops:
+        made = (index for index, spec in enumerate(op.outputs) if numel(spec))
+        return Lowered(tuple(filled(op, index) for index in made))
     return Lowered((stage,))
