@@ -61,7 +61,7 @@ class _Recorder(fx.Interpreter):
             op._schema.name,
             tuple(None if x is None else tensor_spec(x) for x in inputs),
             tuple(tensor_spec(x) for x in outputs),
-            tuple(attributes),
+            (*attributes, *_group_size(dict(attributes))),
         )
         read = tuple(None if x is None else self._number(x) for x in inputs)
         self.nodes.append(GraphNode(signature, read, tuple(self._number(x) for x in outputs)))
@@ -90,6 +90,20 @@ def _arguments(
         elif argument.name not in _HIDDEN and value is not None:
             attributes.append((argument.name, _attribute(value)))
     return inputs, attributes
+
+
+def _group_size(attributes: dict[str, Attribute]) -> list[tuple[str, Attribute]]:
+    """How many ranks a collective joins, where its arguments give only its group's name."""
+    name = attributes.get("group_name")
+    if not isinstance(name, str) or "group_size" in attributes:
+        return []
+    from torch.distributed import distributed_c10d
+
+    groups: Any = distributed_c10d
+    try:
+        return [("group_size", int(groups._resolve_process_group(name).size()))]
+    except (RuntimeError, ValueError):
+        return []
 
 
 def _as_list(value: Any) -> list[Any]:
