@@ -44,13 +44,22 @@ def neuron(module: fx.GraphModule, example_inputs: Sequence[Any], **options: Any
     return compiler(module, list(example_inputs))
 
 
-def choose(module: fx.GraphModule, example_inputs: Sequence[Any], **options: Any) -> Any:
+@dataclass(frozen=True)
+class Choice:
     """What ``torch.compile`` without a backend takes: this one for graphs on the device."""
-    if any(_is_on_device(x) for x in example_inputs):
-        return neuron(module, example_inputs, **options)
-    from torch._dynamo.backends.registry import lookup_backend
 
-    return lookup_backend("inductor")(module, list(example_inputs))
+    mode: str | None
+    options: dict[str, Any] | None
+    dynamic: bool | None
+
+    def __call__(self, module: fx.GraphModule, example_inputs: Sequence[Any]) -> Any:
+        """The backend as Dynamo calls it. Only inductor knows modes and options."""
+        if any(_is_on_device(x) for x in example_inputs):
+            return neuron(module, example_inputs, mode=self.mode)
+        mode = self.mode if self.mode or self.options else "default"
+        wrapper: Any = torch._TorchCompileInductorWrapper
+        inductor = wrapper(mode, self.options, self.dynamic)
+        return inductor(module, list(example_inputs))
 
 
 def _is_on_device(value: Any) -> bool:
@@ -154,7 +163,7 @@ def install() -> None:
                     "torch.compile(backend='neuron') has no dynamic shapes",
                     hint="leave dynamic out; every new shape is compiled anew",
                 )
-            backend = _backend_for(backend, others)
+            backend = _backend_for(backend, dynamic, others)
             _register()
         return original(model, dynamic=dynamic, backend=backend, **others)
 
@@ -172,12 +181,11 @@ def _register() -> None:
     register_backend(neuron, name=NAME)
 
 
-def _backend_for(name: str, others: dict[str, Any]) -> Any:
-    """The backend's function; inductor itself where its own options are asked for."""
+def _backend_for(name: str, dynamic: bool | None, others: dict[str, Any]) -> Any:
+    """The backend's function, with the mode and the options, which are taken out of the others."""
+    if others.get("mode") and others.get("options"):
+        return name  # torch says that these exclude each other
+    mode, options = others.pop("mode", None), others.pop("options", None)
     if name == NAME:
-        mode = others.pop("mode", None)
-        others.pop("options", None)
         return functools.partial(neuron, mode=mode) if mode else neuron
-    if others.get("mode") or others.get("options"):
-        return name
-    return choose
+    return Choice(mode, options, dynamic)

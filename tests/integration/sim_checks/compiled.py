@@ -119,6 +119,42 @@ def check_it_is_chosen_on_the_device() -> None:
     assert len(launched()) == 1
 
 
+def check_a_mode_is_ignored_with_a_warning_also_where_it_is_chosen() -> None:
+    net = model().to("neuron")
+    x = torch.randn(3, 32, device="neuron")
+    for arguments in ({"mode": "reduce-overhead"}, {"options": {"max_autotune": True}}):
+        torch._dynamo.reset()
+        LOG.clear_log()
+        with warnings.catch_warnings(record=True) as caught, torch.no_grad():
+            warnings.simplefilter("always")
+            assert torch.equal(torch.compile(net, **arguments)(x).cpu(), net(x).cpu())
+        assert len(launched()) == 1
+        said = any("reduce-overhead" in str(warning.message) for warning in caught)
+        assert said == ("mode" in arguments)
+
+
+def check_the_cpu_keeps_inductor_and_its_modes() -> None:
+    taken = []
+
+    def wrapper(mode: object, options: object, dynamic: object) -> object:
+        taken.append((mode, options, dynamic))
+        return lambda module, _inputs: module.forward
+
+    original = torch._TorchCompileInductorWrapper
+    torch._TorchCompileInductorWrapper = wrapper
+    try:
+        for arguments in ({}, {"mode": "max-autotune"}, {"options": {"trace.enabled": False}}):
+            torch._dynamo.reset()
+            torch.compile(model(), dynamic=False, **arguments)(torch.randn(2, 32))
+    finally:
+        torch._TorchCompileInductorWrapper = original
+    assert taken == [
+        ("default", None, False),
+        ("max-autotune", None, False),
+        (None, {"trace.enabled": False}, False),
+    ]
+
+
 def check_what_it_does_not_have_is_said() -> None:
     try:
         torch.compile(model(), backend="neuron", dynamic=True)
