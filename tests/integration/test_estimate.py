@@ -116,3 +116,13 @@ def test_a_script_without_a_step(tmp_path: Path) -> None:
     done = run(["-m", "trnscope", "estimate", "empty.py"], tmp_path)
     assert done.returncode == 1
     assert "ended with exit code 0 before a step was over" in done.stderr
+
+
+def test_a_script_that_does_not_use_the_device_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "cpu.py").write_text(
+        "import torch\nmodel = torch.nn.Linear(8, 8)\n"
+        "for _ in range(8):\n    model(torch.ones(4, 8))\n"
+    )
+    done = run(["-m", "trnscope", "estimate", "cpu.py"], tmp_path)
+    assert done.returncode == 1
+    assert "cpu.py ran nothing on the simulated device; move the model" in done.stderr

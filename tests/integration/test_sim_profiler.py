@@ -15,6 +15,8 @@ import pytest
 
 pytest.importorskip("torch", minversion="2.12")
 
+import torch
+
 import trnscope
 from trnscope.analysis.devices import summarize_devices
 from trnscope.ingest import open_trace
@@ -243,6 +245,29 @@ def test_the_report_says_simulated(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr[-4000:]
     assert "simulated (trn1 model v" in done.stdout
     assert "All times are virtual" in done.stdout
+
+
+ON_THE_CPU = """
+import torch
+
+device = "cuda" if torch.cuda.is_available() else "cpu"
+model = torch.nn.Linear(8, 8).to(device)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(8):
+    model(torch.ones(4, 8, device=device)).sum().backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="the script would use the GPU")
+def test_a_script_that_does_not_use_the_device_is_told(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(ON_THE_CPU)
+    done = run_command(tmp_path, "--device", "sim:trn2", script)
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert "the script ran nothing on the simulated device" in done.stderr
+    assert '.to("neuron")' in done.stderr
+    assert "Of a step" not in done.stdout
 
 
 IMPORTS_FIRST = """
