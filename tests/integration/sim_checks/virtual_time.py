@@ -161,7 +161,36 @@ def check_a_loop_that_polls_comes_to_an_end() -> None:
     assert torch.neuron.current_stream().query()
 
 
-def check_streams_run_side_by_side_until_told_to_wait() -> None:
+def check_a_core_runs_one_program_at_a_time_whatever_the_stream() -> None:
+    x = torch.randn(2048, 2048, device="neuron", dtype=torch.bfloat16)
+    side = torch.neuron.Stream()
+    for stream in (torch.neuron.default_stream(), side):
+        with torch.neuron.stream(stream):
+            x @ x
+    start_afresh()
+    for stream in (torch.neuron.default_stream(), side, torch.neuron.default_stream()):
+        with torch.neuron.stream(stream):
+            x @ x
+    log = logged()
+    assert list(log["stream"] == 0) == [True, False, True]
+    assert (log["device_start_ns"][1:] >= log["device_end_ns"][:-1]).all()
+
+
+def check_copies_go_beside_programs_of_another_stream() -> None:
+    x = torch.randn(2048, 2048, device="neuron")
+    host = torch.randn(2048, 2048).pin_memory()
+    side = torch.neuron.Stream()
+    x @ x
+    start_afresh()
+    x @ x
+    with torch.neuron.stream(side):
+        host.to("neuron", non_blocking=True)
+    log = logged()
+    assert list(log["kind"]) == [KERNEL, TO_DEVICE]
+    assert log["device_start_ns"][1] < log["device_end_ns"][0]
+
+
+def check_a_stream_waits_for_another_when_told_to() -> None:
     x = torch.randn(512, 512, device="neuron")
     x @ x
     side = torch.neuron.Stream()

@@ -27,6 +27,7 @@ void Timeline::configure(std::int32_t num_cores, const RuntimeCosts& costs) {
     num_launches_ = 0;
     queues_.clear();
     loaded_.clear();
+    engines_free_ns_.clear();
     num_dropped_ = 0;
     launches_.clear();
     waits_.clear();
@@ -77,8 +78,14 @@ LaunchRecord Timeline::place(const LaunchRequest& request, Queue& queue) {
     host_ns_ += request.cost.host_ns + request.cost.compile_ns;
     record.host_end_ns = host_ns_;
     record.device_start_ns = std::max(host_ns_ + costs_.launch_latency_ns, queue.tail_ns);
+    std::int64_t* const engines_free_ns =
+        runs_a_program(request.kind) ? &engines_free_ns_[request.core] : nullptr;
+    if (engines_free_ns != nullptr) {
+        record.device_start_ns = std::max(record.device_start_ns, *engines_free_ns);
+    }
     record.switch_ns = switch_cost(request);
     record.device_end_ns = record.device_start_ns + record.switch_ns + request.cost.device_ns;
+    if (engines_free_ns != nullptr) *engines_free_ns = record.device_end_ns;
     push_end(queue, record.device_end_ns);
     return record;
 }

@@ -169,6 +169,8 @@ class Timeline {
     std::uint64_t num_launches_ = 0;
     std::map<QueueKey, Queue> queues_;
     std::unordered_map<std::int32_t, std::uint32_t> loaded_;  // program last run by each core
+    // When each core's engines are free: they run one program at a time, of whichever stream.
+    std::unordered_map<std::int32_t, std::int64_t> engines_free_ns_;
     std::size_t log_capacity_ = 1'000'000;
     std::uint64_t num_dropped_ = 0;
     std::vector<LaunchRecord> launches_;
