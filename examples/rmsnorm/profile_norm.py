@@ -1,7 +1,9 @@
 """Profile one way to compute RMSNorm, with nothing but torch.
 
-    python profile_norm.py op-by-op              # on the CPU
-    python profile_norm.py fused neuron          # on a Trainium
+Ways to run it::
+
+    python profile_norm.py op-by-op          # on the CPU
+    python profile_norm.py fused neuron      # on a Trainium
     trnscope run --device sim:trn2 profile_norm.py compiled neuron    # on a simulated one
 """
 

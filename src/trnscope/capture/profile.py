@@ -42,8 +42,8 @@ class profile:
             for batch in loader:
                 train(batch)
                 run.step()
-        run.path            # the trace
-        run.open().ops()    # what trnscope.open() gives
+        run.path  # the trace
+        run.open().ops()  # what trnscope.open() gives
 
     ``out`` is the folder for the files, by default ``trnscope-out``; no file is overwritten.
 

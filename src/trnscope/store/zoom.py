@@ -160,4 +160,5 @@ def _longest_of(rows: ZoomRows, first: npt.NDArray[np.intp]) -> U32:
     at = np.flatnonzero(length == greatest)
     group = np.repeat(np.arange(first.size), size)[at]
     is_first = np.append(True, group[1:] != group[:-1])
-    return rows.longest[at[is_first]]
+    longest: U32 = rows.longest[at[is_first]]
+    return longest
