@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,6 +39,10 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 def pytest_configure() -> None:
-    """Listen to Ctrl-C again where a shell started us in the background, which ignores it."""
+    """Undo what a runner leaves in its processes: a terminal's width, and a Ctrl-C ignored.
+
+    pytest-xdist sets the width; a shell ignores Ctrl-C in what it starts in the background.
+    """
+    os.environ.pop("COLUMNS", None)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

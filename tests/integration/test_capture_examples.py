@@ -32,7 +32,7 @@ def test_a_script_from_python(tmp_path: Path) -> None:
     (tmp_path / "short.py").write_text("import torch\nraise SystemExit(2)\n")
     done = plain(tmp_path, str(EXAMPLES / "record_a_script.py"), "short.py")
     assert done.returncode == 2
-    assert done.stdout.startswith("nothing was recorded: no optimizer took a step")
+    assert done.stdout.startswith("nothing was recorded: the script ended with exit code 2")
     done = plain(tmp_path, str(EXAMPLES / "record_a_script.py"))
     assert done.returncode == 0, done.stderr
     assert re.search(r"json: 4 steps, by optimizer\na recorded step took [+-]\d+ %", done.stdout)
