@@ -374,14 +374,20 @@ class _Machine:
         return clocks
 
     def _advance(self, loop: _LoopNode, now: list[float], before: list[float], times: int) -> None:
-        """Move every clock on by ``times`` periods."""
+        """Move every clock on by ``times`` periods.
+
+        The end moves with what ended last; a slower engine may overtake that on the way.
+        """
         moved = iter([a + (a - b) * times for a, b in zip(now, before, strict=True)])
         for clocks in (self.busy, self.active_until, self.result_at):
             clocks[:] = [next(moved) for _ in clocks]
-        self.end = next(moved)
+        end = next(moved)
         self.issuing = next(moved)
         for server in (*self.engines, self.data, self.issue):
             server.set_clocks(moved)
+        transferred = max(self.data.free, self.issue.free) + self.core.dma.completion_ns
+        last = transferred if self.issuing or self.busy[DMA] else 0.0
+        self.end = max(end, last, *self.active_until, *self.result_at)
         for number in loop.tiles:
             tile = self.tiles[number]
             turn = tile.current + 1
