@@ -16,6 +16,7 @@ import numpy as np
 from trnscope.analysis.devices import device_work
 from trnscope.api import open as open_profile
 from trnscope.capture import simulation
+from trnscope.capture.run import KINETO_QUIET
 from trnscope.errors import CaptureError
 from trnscope.model.kinds import SliceKind
 from trnscope.opened import OpenedProfile
@@ -23,7 +24,6 @@ from trnscope.store.reader import Trace
 from trnscope.study.rmsnorm.plan import NUM_CALLS, RESULT_FILE, ROWS, TABLE_FILE, WIDTH, Way
 
 _WAIT = re.compile(r"synchronize|_wait", re.IGNORECASE)
-_KINETO_QUIET = "6"
 READ_BYTES, WRITTEN_BYTES = "hbm_read_bytes", "hbm_write_bytes"
 """Arguments of a simulated device's kernel rows."""
 
@@ -122,7 +122,7 @@ def _run(way: Way, device: str, folder: Path) -> Path:
         capture_output=True,
         text=True,
         check=False,
-        env={"KINETO_LOG_LEVEL": _KINETO_QUIET, **os.environ},
+        env={"KINETO_LOG_LEVEL": KINETO_QUIET, **os.environ},
     )
     traces = sorted(set(folder.glob("*.pt.trace.json")) - before)
     if done.returncode != 0 or not traces:

@@ -7,25 +7,18 @@ and a bias). Composite ops are written as the passes that they need.
 
 from __future__ import annotations
 
+from trnscope.sim.cost.lowering.opcodes import ACT, REC, SEL, STT, TS, TT, Opcodes
 from trnscope.sim.cost.lowering.work import (
     Lowered,
-    Pass,
     RowStage,
     names,
     numel,
+    passes_of,
     reads,
     widest,
     writes,
 )
 from trnscope.sim.signature import OpSignature
-
-TT = ("TENSOR_TENSOR", "vector")
-TS = ("TENSOR_SCALAR", "vector")
-ACT = ("ACTIVATE", "scalar")
-STT = ("SCALAR_TENSOR_TENSOR", "vector")
-SEL = ("SELECT", "vector")
-COPY = ("TENSOR_COPY", "vector")
-REC = ("RECIPROCAL", "vector")
 
 FUNCTIONS = names(
     "exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan asin acos atan sinh cosh tanh erf"
@@ -45,7 +38,7 @@ BINARY = names(
     " relu_backward copysign hardtanh_backward leaky_relu_backward"
 )
 """One TENSOR_TENSOR, or TENSOR_SCALAR where only one operand is a tensor."""
-COMPOSITE: dict[str, tuple[tuple[str, str], ...]] = {
+COMPOSITE: dict[str, Opcodes] = {
     "div": (REC, TT),
     "true_divide": (REC, TT),
     "floor_divide": (REC, TT, ACT),
@@ -99,7 +92,7 @@ def _scalar_of_a_row(op: OpSignature) -> bool:
     return len(last) == 2 and bool(out) and out[-1] > 1 and min(last) == 1
 
 
-def _passes(op: OpSignature, name: str) -> tuple[tuple[str, str], ...]:
+def _passes(op: OpSignature, name: str) -> Opcodes:
     tensors = sum(1 for spec in op.inputs if spec is not None and spec.shape != ())
     if name in FUNCTIONS:
         return (ACT,)
@@ -120,10 +113,7 @@ def lower(op: OpSignature, name: str) -> Lowered:
     """Passes over the output's elements."""
     elements = max((numel(spec) for spec in op.outputs), default=1)
     dtype = widest(op)
-    passes = tuple(
-        Pass(opcode, engine, elements, dtype)  # type: ignore[arg-type]
-        for opcode, engine in _passes(op, name)
-    )
+    passes = passes_of(_passes(op, name), elements, dtype)
     loads = () if name in CONSTANT else reads(op, elements)
     return Lowered((RowStage(elements, dtype, passes, loads, writes(op)),))
 

@@ -6,17 +6,11 @@ engine with its accumulator (``ACTIVATE_REDUCE``), then a scale and a shift.
 
 from __future__ import annotations
 
-from trnscope.sim.cost.lowering.work import Lowered, Pass, RowStage, numel, reads, widest, writes
+from trnscope.sim.cost.lowering.opcodes import ACT, ACTR, RED, STATS, STT, TS, TT, Opcodes
+from trnscope.sim.cost.lowering.work import Lowered, over_largest
 from trnscope.sim.signature import OpSignature
 
-RED = ("TENSOR_REDUCE", "vector")
-ACTR = ("ACTIVATE_REDUCE", "scalar")
-ACT = ("ACTIVATE", "scalar")
-TT = ("TENSOR_TENSOR", "vector")
-TS = ("TENSOR_SCALAR", "vector")
-STT = ("SCALAR_TENSOR_TENSOR", "vector")
-STATS = ("BN_STATS", "vector")
-PASSES: dict[str, tuple[tuple[str, str], ...]] = {
+PASSES: dict[str, Opcodes] = {
     "_softmax": (RED, ACTR, TS),
     "softmax": (RED, ACTR, TS),
     "_log_softmax": (RED, ACTR, TS),
@@ -53,11 +47,4 @@ WITH_MAXIMUM = ("_softmax", "softmax", "_log_softmax", "log_softmax", "_safe_sof
 
 def lower(op: OpSignature, name: str) -> Lowered:
     """Passes over the largest tensor's elements."""
-    specs = [spec for spec in (*op.inputs, *op.outputs) if spec is not None]
-    elements = max((numel(spec) for spec in specs), default=1)
-    dtype = widest(op)
-    passes = tuple(
-        Pass(opcode, engine, elements, dtype, sums=name not in WITH_MAXIMUM)  # type: ignore[arg-type]
-        for opcode, engine in PASSES[name]
-    )
-    return Lowered((RowStage(elements, dtype, passes, reads(op, elements), writes(op)),))
+    return over_largest(op, PASSES[name], sums=name not in WITH_MAXIMUM)

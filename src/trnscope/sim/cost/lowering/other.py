@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from trnscope.sim.cost.lowering.opcodes import ACT, RANDOM, REC, STT, TS, TT, Opcodes
 from trnscope.sim.cost.lowering.work import (
     INTERNAL,
     Access,
@@ -14,6 +15,7 @@ from trnscope.sim.cost.lowering.work import (
     attribute,
     numel,
     operand,
+    passes_of,
     reads,
     result,
     widest,
@@ -22,20 +24,13 @@ from trnscope.sim.cost.lowering.work import (
 from trnscope.sim.cost.program import Engine, item_bytes
 from trnscope.sim.signature import OpSignature, TensorSpec
 
-TT = ("TENSOR_TENSOR", "vector")
-TS = ("TENSOR_SCALAR", "vector")
-STT = ("SCALAR_TENSOR_TENSOR", "vector")
-ACT = ("ACTIVATE", "scalar")
-REC = ("RECIPROCAL", "vector")
-RANDOM = ("RAND", "gpsimd")
-
-OPTIMIZERS: dict[str, tuple[tuple[str, str], ...]] = {
+OPTIMIZERS: dict[str, Opcodes] = {
     "_fused_adam": (ACT, STT, STT, ACT, ACT, REC, TT, STT),
     "_fused_adamw": (TS, ACT, STT, STT, ACT, ACT, REC, TT, STT),
     "_fused_sgd": (STT, STT),
     "_fused_adagrad": (STT, ACT, REC, STT),
 }
-RANDOMS: dict[str, tuple[tuple[str, str], ...]] = {
+RANDOMS: dict[str, Opcodes] = {
     "rand": (RANDOM,),
     "randn": (RANDOM, ACT, ACT),
     "randint": (RANDOM, TS),
@@ -81,7 +76,7 @@ def lower(op: OpSignature, name: str) -> Lowered:
     if name in OPTIMIZERS:
         return _lists(op, OPTIMIZERS[name])
     passes = tuple((o, e, None) for o, e in RANDOMS[name])
-    return rows(op, passes)  # type: ignore[arg-type]
+    return rows(op, passes)
 
 
 def _sort(op: OpSignature, name: str) -> Lowered:
@@ -123,7 +118,7 @@ def _length(op: OpSignature, spec: TensorSpec) -> int:
     ]
 
 
-def _lists(op: OpSignature, passes: tuple[tuple[str, str], ...]) -> Lowered:
+def _lists(op: OpSignature, passes: Opcodes) -> Lowered:
     """A fused optimizer over lists: parameters, gradients and one list for each state."""
     lists = 4 if "adam" in op.name else 3
     return _over_lists(op, passes, lists, written=lists - 1)
@@ -135,13 +130,13 @@ SCALARS = ("scalar", "scalars", "exponent", "weight")
 """Arguments that stand in for a further list."""
 
 
-def foreach(op: OpSignature, passes: tuple[tuple[str, str], ...]) -> Lowered:
+def foreach(op: OpSignature, passes: Opcodes) -> Lowered:
     """An op over lists of tensors, one execution for all of them."""
     lists = _num_lists(op, op.name.split(FOREACH)[-1].split(".")[0].rstrip("_"), passes)
     return _over_lists(op, passes, lists, written=1)
 
 
-def _num_lists(op: OpSignature, name: str, passes: tuple[tuple[str, str], ...]) -> int:
+def _num_lists(op: OpSignature, name: str, passes: Opcodes) -> int:
     """Lists of tensors that the op reads, by its name and its scalar arguments."""
     scalar = any(key in SCALARS for key, _ in op.attributes)
     if name in THREE_LISTS:
@@ -151,13 +146,11 @@ def _num_lists(op: OpSignature, name: str, passes: tuple[tuple[str, str], ...]) 
     return 2
 
 
-def _over_lists(
-    op: OpSignature, passes: tuple[tuple[str, str], ...], lists: int, written: int
-) -> Lowered:
+def _over_lists(op: OpSignature, passes: Opcodes, lists: int, written: int) -> Lowered:
     total = sum(numel(spec) for spec in op.inputs if spec is not None)
     elements = max(1, total // max(1, lists))
     dtype = widest(op)
-    work = tuple(Pass(o, e, elements, dtype) for o, e in passes)  # type: ignore[arg-type]
+    work = passes_of(passes, elements, dtype)
     stores = _joined(writes(op), 1)
     if not stores:
         size = elements * item_bytes(dtype)

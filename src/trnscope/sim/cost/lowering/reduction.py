@@ -7,25 +7,11 @@ pass over the elements covers both but for a full reduction of few rows.
 
 from __future__ import annotations
 
-from trnscope.sim.cost.lowering.work import (
-    Lowered,
-    Pass,
-    RowStage,
-    names,
-    numel,
-    reads,
-    widest,
-    writes,
-)
+from trnscope.sim.cost.lowering.opcodes import ACT, ACTR, RED, SCAN, TS, TT, Opcodes
+from trnscope.sim.cost.lowering.work import Lowered, names, over_largest
 from trnscope.sim.signature import OpSignature
 
-RED = ("TENSOR_REDUCE", "vector")
-ACTR = ("ACTIVATE_REDUCE", "scalar")
-TT = ("TENSOR_TENSOR", "vector")
-TS = ("TENSOR_SCALAR", "vector")
-ACT = ("ACTIVATE", "scalar")
-SCAN = ("TENSOR_TENSOR_SCAN", "vector")
-PASSES: dict[str, tuple[tuple[str, str], ...]] = {
+PASSES: dict[str, Opcodes] = {
     "sum": (RED,),
     "nansum": (TS, RED),
     "mean": (RED,),
@@ -80,11 +66,4 @@ NO_SUMS = frozenset(
 
 def lower(op: OpSignature, name: str) -> Lowered:
     """Passes over the elements that are read (or written, where there are more of them)."""
-    specs = [spec for spec in (*op.inputs, *op.outputs) if spec is not None]
-    elements = max((numel(spec) for spec in specs), default=1)
-    dtype = widest(op)
-    passes = tuple(
-        Pass(opcode, engine, elements, dtype, sums=name not in NO_SUMS)  # type: ignore[arg-type]
-        for opcode, engine in PASSES[name]
-    )
-    return Lowered((RowStage(elements, dtype, passes, reads(op, elements), writes(op)),))
+    return over_largest(op, PASSES[name], sums=name not in NO_SUMS)

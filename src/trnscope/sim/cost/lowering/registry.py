@@ -16,6 +16,7 @@ from trnscope.sim.cost.lowering import (
     other,
     reduction,
 )
+from trnscope.sim.cost.lowering.opcodes import ACT, TT, Opcodes
 from trnscope.sim.cost.lowering.work import (
     Lowered,
     UnexpectedOperandsError,
@@ -80,13 +81,13 @@ def _by_family(op: OpSignature, short: str, family: Family) -> Lowered:
         return replace(other.generic(op), notes=(f"{error}: costed by its bytes",))
 
 
-def _list_element(short: str) -> tuple[tuple[str, str], ...] | None:
+def _list_element(short: str) -> Opcodes | None:
     """The passes of a ``_foreach_`` op: those of the op that it repeats."""
     if not short.startswith(other.FOREACH):
         return None
     name = short[len(other.FOREACH) :]
     if name in elementwise.FUNCTIONS:
-        return (elementwise.ACT,)
+        return (ACT,)
     if name in elementwise.COMPOSITE:
         return elementwise.COMPOSITE[name]
-    return reduction.PASSES.get(name, (elementwise.TT,))
+    return reduction.PASSES.get(name, (TT,))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from math import prod
 
+from trnscope.sim.cost.lowering.opcodes import Opcodes
 from trnscope.sim.cost.program import Engine, item_bytes
 from trnscope.sim.signature import CollectiveSpec, OpSignature, TensorSpec
 
@@ -245,6 +246,22 @@ def write(op: OpSignature, index: int = 0) -> Access:
 def writes(op: OpSignature) -> tuple[Access, ...]:
     """Access to every output that has elements."""
     return tuple(write(op, index) for index, spec in enumerate(op.outputs) if numel(spec))
+
+
+def passes_of(
+    opcodes: Opcodes, elements: int, dtype: str, *, sums: bool = True
+) -> tuple[Pass, ...]:
+    """One pass an opcode, all over the same elements."""
+    return tuple(Pass(opcode, engine, elements, dtype, sums=sums) for opcode, engine in opcodes)
+
+
+def over_largest(op: OpSignature, opcodes: Opcodes, *, sums: bool) -> Lowered:
+    """Passes over the elements of the op's largest tensor, read or written."""
+    specs = [spec for spec in (*op.inputs, *op.outputs) if spec is not None]
+    elements = max((numel(spec) for spec in specs), default=1)
+    dtype = widest(op)
+    passes = passes_of(opcodes, elements, dtype, sums=sums)
+    return Lowered((RowStage(elements, dtype, passes, reads(op, elements), writes(op)),))
 
 
 def is_empty(op: OpSignature) -> bool:
