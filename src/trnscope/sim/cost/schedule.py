@@ -20,8 +20,9 @@ from trnscope.sim.cost.program import DmaTransfer, Instruction, Loop, Program
 ENGINES = ("tensor", "vector", "scalar", "gpsimd", "sync", "dma")
 DMA = ENGINES.index("dma")
 MAX_GAPS = 6
-MAX_PERIOD = 4
-MAX_FOLLOWED = 20
+MAX_PERIOD = 12
+"""Iterations after which a loop may repeat itself: buffers of two and of three tiles make six."""
+MAX_FOLLOWED = 28
 """Iterations of a loop that are followed before it is advanced by its average."""
 THROTTLE_WINDOW_NS = 3000.0
 
