@@ -111,6 +111,25 @@ def test_total_lies_between_the_busiest_engine_and_the_sum_of_all(
 @example(
     (Instruction("WORK", "tensor", 1, repeat=2), Instruction("WORK", "scalar", 187)), (1, 1, 1), 40
 )  # the engine that ends first in the beginning is the slower one
+@example(
+    (
+        Instruction("WORK", "tensor", 1, writes=("a",)),
+        Instruction("WORK", "tensor", 1),
+        DmaTransfer("x", "load", 512, 64, reads=("a",)),
+    ),
+    (3, 1, 1),
+    40,
+)  # repeats itself every six iterations
+@example(
+    (
+        Instruction("WORK", "tensor", 1),
+        Instruction("WORK", "vector", 1),
+        Instruction("WORK", "tensor", 401, reads=("a",)),
+        DmaTransfer("x", "load", 512, 64, writes=("a",)),
+    ),
+    (3, 1, 1),
+    40,
+)  # the transfers run ahead until the buffers are full
 @given(bodies, buffers, st.integers(40, 300))
 @settings(deadline=None, max_examples=60)
 def test_a_loop_in_closed_form_is_the_loop_unrolled(

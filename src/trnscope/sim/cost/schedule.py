@@ -22,7 +22,7 @@ DMA = ENGINES.index("dma")
 MAX_GAPS = 6
 MAX_PERIOD = 12
 """Iterations after which a loop may repeat itself: buffers of two and of three tiles make six."""
-MAX_FOLLOWED = 28
+MAX_FOLLOWED = 96
 """Iterations of a loop that are followed before it is advanced by its average."""
 THROTTLE_WINDOW_NS = 3000.0
 
@@ -256,6 +256,7 @@ class _Machine:
 
     def _loop(self, loop: _LoopNode) -> None:
         history: list[list[float]] = []
+        lags: list[list[float]] = []
         done = 0
         while done < loop.count:
             self.follow(loop.body)
@@ -264,13 +265,16 @@ class _Machine:
             if self.room > 0 or left < 1 or done < loop.warm_up - MAX_PERIOD:
                 continue
             history.append(self._clocks(loop))
-            period = _period(history, len(history) >= MAX_FOLLOWED) if done > loop.warm_up else 0
+            lags.append(self._lags(loop))
+            is_last = len(history) >= MAX_FOLLOWED
+            period = _period(history, lags, is_last) if done > loop.warm_up else 0
             if period and left >= period:
                 times = left // period
                 self._advance(loop, history[-1], history[-1 - period], times)
                 self.cut = True
                 done += times * period
                 history.clear()
+                lags.clear()
 
     def _instruction(self, leaf: _Leaf) -> None:
         engine = leaf.engine
@@ -374,6 +378,17 @@ class _Machine:
             clocks += tile.released[turn:] + tile.released[:turn]
         return clocks
 
+    def _lags(self, loop: _LoopNode) -> list[float]:
+        """What cannot grow for ever: how far readers are behind a writer, idle gaps behind work."""
+        servers = (*self.engines, self.data, self.issue)
+        lags = [server.free - time for server in servers for gap in server.gaps for time in gap]
+        for number in loop.tiles:
+            tile = self.tiles[number]
+            turn = tile.current + 1
+            behind = [b - a for a, b in zip(tile.ready, tile.released, strict=True)]
+            lags += behind[turn:] + behind[:turn]
+        return lags
+
     def _advance(self, loop: _LoopNode, now: list[float], before: list[float], times: int) -> None:
         """Move every clock on by ``times`` periods.
 
@@ -424,10 +439,15 @@ def _written(node: _Leaf | _LoopNode) -> tuple[int, ...]:
     return tuple(number for part in node.body for number in _written(part))
 
 
-def _period(history: list[list[float]], last_try: bool) -> int:
-    """Iterations after which every clock moves on as it did before; 0: not yet."""
+def _period(history: list[list[float]], lags: list[list[float]], last_try: bool) -> int:
+    """Iterations after which every clock moves on as it did before; 0: not yet.
+
+    Where a writer still runs ahead of its readers, its free buffers come to an end.
+    """
     for period in range(1, MAX_PERIOD + 1):
-        if len(history) > 2 * period + 1 and _repeats(history, period):
+        if len(history) <= 2 * period + 1 or not _repeats(history, period):
+            continue
+        if all(abs(a - b) <= 1e-3 for a, b in zip(lags[-1], lags[-1 - period], strict=True)):
             return period
     if last_try and len(history[-1]) == len(history[-1 - MAX_PERIOD]):
         return MAX_PERIOD
