@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
-from capture_helpers import events, finish, numbered, plain, start, steps
 
+from tests.integration.capture_helpers import events, finish, numbered, plain, start, steps
 from trnscope.demo import demo_script_path
 
 pytest.importorskip("torch")

@@ -7,9 +7,18 @@ import sys
 from pathlib import Path
 
 import pytest
-from capture_helpers import TRAIN, events, finish, numbered, plain, record, start, steps
 
 import trnscope
+from tests.integration.capture_helpers import (
+    TRAIN,
+    events,
+    finish,
+    numbered,
+    plain,
+    record,
+    start,
+    steps,
+)
 from trnscope.capture.record import CaptureRecord
 
 pytest.importorskip("torch")

@@ -7,9 +7,9 @@ import warnings
 from pathlib import Path
 
 import pytest
-from capture_helpers import events, steps
 
 import trnscope
+from tests.integration.capture_helpers import events, steps
 from trnscope.capture.profile import profile
 from trnscope.capture.record import CaptureRecord, record_path
 from trnscope.errors import CaptureError, UsageError

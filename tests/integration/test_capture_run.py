@@ -8,7 +8,9 @@ import time
 from pathlib import Path
 
 import pytest
-from capture_helpers import (
+
+import trnscope
+from tests.integration.capture_helpers import (
     TRAIN,
     events,
     finish,
@@ -18,8 +20,6 @@ from capture_helpers import (
     start,
     steps,
 )
-
-import trnscope
 from trnscope.analysis.step_finder import find_steps
 
 pytest.importorskip("torch")

@@ -21,9 +21,13 @@ import pytest
 
 pytest.importorskip("torch")
 
-from torch_workloads import WORKLOADS, Recording, TorchRow, annotation_across_threads
-
 import trnscope
+from tests.integration.torch_workloads import (
+    WORKLOADS,
+    Recording,
+    TorchRow,
+    annotation_across_threads,
+)
 from trnscope.analysis.ops import OpsTable, ops
 
 pytestmark = pytest.mark.slow

@@ -7,9 +7,9 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from oracle.reference_scanner import ReferenceScanner
-from oracle.scanned import scan
 
+from tests.oracle.reference_scanner import ReferenceScanner
+from tests.oracle.scanned import scan
 from trnscope._native import Scanner
 
 KEYS = [

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from chrome_json import complete, kernel, open_path, write
 
+from tests.unit.chrome_json import complete, kernel, open_path, write
 from trnscope.errors import TraceFormatError, UsageError
 from trnscope.ingest.nsys import read_nsys
 from trnscope.model.health import Health

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from chrome_json import (
+
+from tests.unit.chrome_json import (
     attribute,
     complete,
     kernel,
@@ -21,7 +22,6 @@ from chrome_json import (
     warnings,
     write,
 )
-
 from trnscope.analysis.ops import ops
 from trnscope.errors import TraceFormatError
 from trnscope.ingest import open_trace

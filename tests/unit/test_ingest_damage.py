@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from chrome_json import named, open_path, warnings
+
+from tests.unit.chrome_json import named, open_path, warnings
 
 GOOD = [
     b'{"ph":"X","cat":"cpu_op","name":"a","pid":1,"tid":1,"ts":1,"dur":9}',

@@ -6,8 +6,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chrome_json import attribute, complete, kernel, kinds, named, open_events, open_path, write
 
+from tests.unit.chrome_json import (
+    attribute,
+    complete,
+    kernel,
+    kinds,
+    named,
+    open_events,
+    open_path,
+    write,
+)
 from trnscope.ingest.kineto import device_kind_by_name, kernel_kind, read_header, task_kind
 from trnscope.ingest.open import open_trace
 from trnscope.model.kinds import DeviceKind, SliceKind, TrackKind

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from oracle.reference_scanner import ReferenceScanner, fnv1a
-from oracle.scanned import Scanned, ScannedEvent, result_of, scan, texts_of
 
+from tests.oracle.reference_scanner import ReferenceScanner, fnv1a
+from tests.oracle.scanned import Scanned, ScannedEvent, result_of, scan, texts_of
 from trnscope._native import Scanner
 
 HAS_TS, HAS_DUR, HAS_ID, REPAIRED, BIND_ENCLOSING, NONFINITE_TIME, SCOPE_GLOBAL = (

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from chrome_json import open_path
 
+from tests.unit.chrome_json import open_path
 from trnscope.analysis.kernels import kernels
 from trnscope.analysis.ops import ops
 from trnscope.analysis.step_finder import StepEvidence, find_steps
