@@ -16,6 +16,7 @@ from pathlib import Path
 from benchmarks.accuracy.compare import compare
 from benchmarks.accuracy.measured import read
 from benchmarks.accuracy.page import page
+from benchmarks.accuracy.problems import InputProblem
 from benchmarks.accuracy.summary import text
 from benchmarks.accuracy.workloads import left_out_rules, load
 from trnscope.sim.cost import CostModel
@@ -39,8 +40,12 @@ def main() -> int:
         if not path.is_file():
             print(f"{path}: no such file; name the table with --measured", file=sys.stderr)
             return 1
-    rules = left_out_rules(arguments.workloads)
-    comparison = compare(read(arguments.measured), load(arguments.workloads), rules)
+    try:
+        rules = left_out_rules(arguments.workloads)
+        comparison = compare(read(arguments.measured), load(arguments.workloads), rules)
+    except InputProblem as problem:
+        print(problem, file=sys.stderr)
+        return 1
     version = CostModel.for_instance("trn2").version
     print(f"simulated by model version {version}; measured by others\n")
     print(text(comparison))

@@ -33,7 +33,9 @@ def evaluate(text: str | int | float, sizes: Sizes) -> float:
         return text
     try:
         return _value(ast.parse(text.strip(), mode="eval").body, sizes)
-    except (SyntaxError, KeyError, TypeError) as error:
+    except KeyError as error:
+        raise ExpressionError(f"cannot evaluate {text!r}: no size {error}") from None
+    except (SyntaxError, TypeError, AttributeError, ArithmeticError) as error:
         raise ExpressionError(f"cannot evaluate {text!r}: {error}") from None
 
 

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.accuracy.problems import InputProblem, in_file
+
 REQUIRED = ("id", "workload", "shape", "metric", "value", "unit")
 
 
@@ -34,13 +36,28 @@ class Row:
 
 
 def _equal(value: str, wanted: str) -> bool:
+    wanted = str(wanted)
     return value.startswith(wanted[:-1]) if wanted.endswith("*") else value == wanted
 
 
 def read(path: Path) -> list[Row]:
-    """Every row of a CSV file."""
-    with path.open(newline="", encoding="utf-8") as file:
-        return [_row(columns) for columns in csv.DictReader(file)]
+    """Every row of a CSV file; raises :class:`InputProblem` where one cannot be read."""
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.DictReader(file)
+            missing = [name for name in REQUIRED if name not in (reader.fieldnames or ())]
+            if missing:
+                raise InputProblem(f"{path}: has no column {missing[0]!r}")
+            return [_row_at(path, reader.line_num, columns) for columns in reader]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InputProblem(f"{path}: is no CSV file in UTF-8 ({error})") from None
+
+
+def _row_at(path: Path, line: int, columns: dict[str, str]) -> Row:
+    try:
+        return _row(columns)
+    except (TypeError, ValueError) as error:
+        raise in_file(path, f"line {line}", error) from None
 
 
 def _row(columns: dict[str, str]) -> Row:

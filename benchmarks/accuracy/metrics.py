@@ -40,7 +40,11 @@ def value(metric: str, unit: str, workload: Workload, found: Prediction) -> floa
     """The predicted value of a row."""
     name = metric.split(" ")[0]
     if name in TIMES:
+        if unit not in TIME_UNITS:
+            raise NoMetricError(f"no figure for a {name} in {unit!r}")
         return found.time_ns / TIME_UNITS[unit]
+    if not found.time_ns or not found.device_ns:
+        raise NoMetricError(f"no figure for {name}: the workload takes no time")
     if name in ("throughput", "bandwidth", "pct_of_measured_peak"):
         return _rate(name, unit, workload, found)
     if name == "bandwidth_rel_to_32KiB":

@@ -15,9 +15,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from benchmarks.accuracy.expressions import Sizes, evaluate, whole
+from trnscope.sim.cost.engines import FP8
+from trnscope.sim.cost.program import ITEM_BYTES
 from trnscope.sim.signature import GraphNode, GraphSpec, OpSignature, TensorSpec
 
 CALL = re.compile(r"^(?P<op>[\w:]+)\((?P<inputs>[^)]*)\)\s*(\{(?P<attributes>[^}]*)\})?$")
+KNOWN_TYPES = {*ITEM_BYTES, *FP8, "int8", "uint8", "bool"}
 TYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "fp8": "float8_e4m3fn"}
 
 
@@ -88,7 +91,12 @@ def _spec(text: str, sizes: Sizes, dtype: str) -> TensorSpec:
     shape_text, _, type_text = text.strip().rpartition(" ")
     shape = tuple(whole(part, sizes) for part in _dimensions(shape_text))
     named = dtype if type_text == "T" else type_text
-    return TensorSpec(shape, TYPES.get(named, named), _strides(shape, mark.strip()))
+    named = TYPES.get(named, named)
+    if named not in KNOWN_TYPES:
+        raise OpListError(f"no type {named!r} in {text.strip()!r}")
+    if min(shape, default=0) < 0:
+        raise OpListError(f"a negative dimension in {text.strip()!r}")
+    return TensorSpec(shape, named, _strides(shape, mark.strip()))
 
 
 def _dimensions(text: str) -> list[str]:
@@ -108,7 +116,10 @@ def _strides(shape: tuple[int, ...], mark: str) -> tuple[int, ...] | None:
     if not mark:
         return None
     order = list(range(len(shape)))
-    first = {"t": -2, "h": -3, "e": -1}[mark]
+    axes = {"t": 2, "h": 3, "e": 1}
+    if axes.get(mark, len(shape) + 1) > len(shape):
+        raise OpListError(f"no layout @{mark} for a tensor of {len(shape)} dimensions")
+    first = -axes[mark]
     if mark != "e":
         order[first], order[first + 1] = order[first + 1], order[first]
     strides, step = [0] * len(shape), 1
@@ -126,6 +137,8 @@ def signatures(ops: OpList) -> list[OpSignature]:
     found = []
     for line in ops.lines:
         found.append(_signature(line, known))
+        if len(line.outputs) != len(line.specs):
+            raise OpListError(f"{line.op}: {len(line.outputs)} results, {len(line.specs)} shapes")
         known.update(zip(line.outputs, line.specs, strict=True))
     return found
 

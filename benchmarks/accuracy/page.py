@@ -18,9 +18,13 @@ table of measurements (`neuroncore_measured.csv`, not part of this repository) a
 A row counts as *held out* when no constant of the model was fitted on it. The fitted constants
 stand in the data files under `src/trnscope/hardware/data`, each with the rows that decided it. Most
 come from several rows, but some from one: `issue_ns` from row 74, `hardware_descriptor_ns` from
-row 24, `pair.barrier_ns` from row 460, `readback_launch_ns` from row 455, trn1's `sustained_rate`
+row 24, `readback_launch_ns` from row 455, trn1's `sustained_rate`
 from row 288, `table_load_ns` from row 27 and the copy rates from rows 791 and 792. The model agrees
-with such a row by construction; all of them are marked *fitted*.
+with such a row by construction; all of them are marked *fitted*. One constant, trn1's
+`ring_descriptor_ns`, comes from a published figure that is not in the table.
+
+Collectives within a graph were measured on trn1 alone: predictions for trn2 borrow its law, and so
+does every other output of the model, which says so.
 
 Kernels are described as their published source reads. Where the compiler chose engines or moved
 loads, the description follows the engine times and byte counts that the same source reports: such

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from benchmarks.accuracy import op_lists
+from benchmarks.accuracy.problems import InputProblem, said
 from benchmarks.accuracy.workloads import Workload
+from trnscope.errors import TrnscopeError
 from trnscope.sim.cost import CostModel
 from trnscope.sim.cost.program import DmaTransfer, Instruction, Program, leaves
 from trnscope.sim.signature import CollectiveSpec, OpSignature
@@ -33,7 +35,18 @@ def model_for(instance: str, lnc: int | None) -> CostModel:
 
 
 def predict(workload: Workload) -> Prediction:
-    """By the workload's mode, with the fixed parts that it names added."""
+    """By the workload's mode; raises :class:`InputProblem` where its description is at fault."""
+    if workload.mode not in MODES:
+        known = ", ".join(sorted(MODES))
+        raise InputProblem(f"{workload.name!r}: no mode {workload.mode!r}; there are {known}")
+    try:
+        return _predict(workload)
+    except (KeyError, TypeError, ValueError, AttributeError, TrnscopeError) as error:
+        raise InputProblem(f"{workload.name!r}: {said(error)}") from error
+
+
+def _predict(workload: Workload) -> Prediction:
+    """With the fixed parts that it names added."""
     model = model_for(workload.instance, workload.lnc)
     found = MODES[workload.mode](workload, model)
     added = sum(_fixed(model, name) for name in workload.raw.get("adds", []))
@@ -51,6 +64,8 @@ def predict(workload: Workload) -> Prediction:
 
 def _fixed(model: CostModel, name: str) -> float:
     """A constant of the runtime, by its name in the model."""
+    if name not in vars(model.runtime) or not name.endswith("_ns"):
+        raise InputProblem(f"adds: the runtime has no constant {name!r}")
     return float(getattr(model.runtime, name))
 
 

@@ -3,22 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
 from benchmarks.accuracy.expressions import Sizes, whole
-from trnscope.sim.cost.program import DmaTransfer, Instruction, Loop, Program, Tile
+from benchmarks.accuracy.problems import InputProblem
+from trnscope.sim.cost.program import (
+    DmaTransfer,
+    Engine,
+    Instruction,
+    Loop,
+    Program,
+    Tile,
+    leaves,
+)
 
 Step = Instruction | DmaTransfer | Loop
 Row = Mapping[str, Any]
 
 
 def program(name: str, tiles: Sequence[Row], steps: Sequence[Row], sizes: Sizes) -> Program:
-    """A program of one physical core."""
-    return Program(
+    """A program of one physical core; raises :class:`InputProblem` where a step cannot be one."""
+    made = Program(
         name,
         tuple(_tile(row, sizes) for row in tiles),
         tuple(_step(row, sizes) for row in steps),
     )
+    _check(made)
+    return made
+
+
+def _check(made: Program) -> None:
+    """Every name is a tile's, every engine exists, and every amount is one."""
+    known = {tile.name for tile in made.tiles}
+    for tile in made.tiles:
+        if tile.buffers < 1 or tile.memory not in ("sbuf", "psum"):
+            raise InputProblem(f"tile {tile.name!r}: {tile.buffers} buffers in {tile.memory!r}")
+    for step, times in leaves(made.steps):
+        what = step.opcode if isinstance(step, Instruction) else f"{step.direction} {step.name!r}"
+        unknown = [tile for tile in (*step.reads, *step.writes) if tile not in known]
+        if unknown:
+            raise InputProblem(f"{what}: no tile is named {unknown[0]!r}")
+        if isinstance(step, Instruction) and step.engine not in get_args(Engine):
+            raise InputProblem(f"{what}: no engine {step.engine!r}")
+        amount = step.elements if isinstance(step, Instruction) else step.num_bytes
+        if amount < 0 or times < 0:
+            raise InputProblem(f"{what}: a negative amount")
 
 
 def _tile(row: Row, sizes: Sizes) -> Tile:
@@ -61,7 +90,9 @@ def _instruction(row: Row, sizes: Sizes) -> Instruction:
 
 
 def _transfer(row: Row, sizes: Sizes) -> DmaTransfer:
-    direction = next(key for key in ("load", "store", "move") if key in row)
+    direction = next((key for key in ("load", "store", "move") if key in row), None)
+    if direction is None:
+        raise InputProblem(f"a step is no loop, op, load, store or move: {dict(row)}")
     tile = row[direction]
     return DmaTransfer(
         tile or direction,

@@ -10,6 +10,7 @@ from typing import Any
 
 from benchmarks.accuracy import op_lists, tile_programs
 from benchmarks.accuracy.expressions import Sizes, evaluate, whole
+from benchmarks.accuracy.problems import InputProblem, in_file
 from trnscope.sim.cost.program import Program
 
 if sys.version_info >= (3, 11):
@@ -62,23 +63,47 @@ class Workload:
 
 
 def load(path: Path) -> list[Workload]:
-    """Every workload of a file, one for each case of it."""
-    with path.open("rb") as file:
-        tables = tomllib.load(file)
+    """Every workload of a file, one for each case; raises :class:`InputProblem` for a bad file."""
+    tables = _tables(path)
     lists = tables.get("ops", {})
     programs = tables.get("program", {})
-    found = []
-    for entry in tables.get("workload", []):
+    entries = enumerate(tables.get("workload", []), start=1)
+    return [
+        one for number, entry in entries for one in _entry(path, number, entry, lists, programs)
+    ]
+
+
+def _entry(
+    path: Path,
+    number: int,
+    entry: Mapping[str, Any],
+    lists: Mapping[str, str],
+    programs: Mapping[str, Mapping[str, Any]],
+) -> list[Workload]:
+    """An entry's workloads."""
+    try:
         base = {**programs.get(entry.get("program", ""), {}), **entry}
-        cases = entry.get("case", [{}])
-        found += [_workload({**base, **case}, lists) for case in cases]
-    return found
+        return [_workload({**base, **case}, lists) for case in entry.get("case", [{}])]
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        name = entry.get("name", "") if isinstance(entry, dict) else ""
+        raise in_file(path, f"workload {number} {name!r}", error) from None
+
+
+def _tables(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            return tomllib.load(file)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputProblem(f"{path}: is no TOML file ({error})") from None
 
 
 def left_out_rules(path: Path) -> list[Mapping[str, Any]]:
     """Rows of a table that a file says are not compared, with the reason."""
-    with path.open("rb") as file:
-        return list(tomllib.load(file).get("left_out", []))
+    rules = list(_tables(path).get("left_out", []))
+    for number, rule in enumerate(rules, start=1):
+        if "reason" not in rule:
+            raise in_file(path, f"left_out {number}", "it gives no reason")
+    return rules
 
 
 def _workload(entry: Mapping[str, Any], lists: Mapping[str, str]) -> Workload:

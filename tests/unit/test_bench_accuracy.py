@@ -276,3 +276,97 @@ sections = [{{ ops = "product" }}]
     workloads.write_text("".join(entries) + lists, encoding="utf-8")
     ratio = compare(read(table), load(workloads), []).block("eager/compiled ratios")
     assert [row.fitted for row in ratio] == [True]
+
+
+BAD_TABLES = [
+    ("", "has no column 'id'"),
+    ("id,workload,shape,metric,value\n", "has no column 'unit'"),
+    ("id,workload,shape,metric,value,unit\nx,a,b,time,1,us\n", "line 2: "),
+    ("id,workload,shape,metric,value,unit\n1,a,b,time,fast,us\n", "line 2: "),
+    ("id,workload,shape,metric,value,unit\n1,a\n", "line 2: "),
+]
+BAD_WORKLOADS = [
+    ("[[workload]", "is no TOML file"),
+    ("[[workload]]\nname = 'x'\n", "workload 1 'x': 'block' is missing"),
+    ("workload = [1]\n", "workload 1"),
+    ("[[left_out]]\nids = [1]\n", "left_out 1: it gives no reason"),
+]
+ENTRY = "[[workload]]\nname = 'w'\nblock = 'b'\nids = [1]\n"
+BAD_ENTRIES = [
+    ("mode = 'guess'\ninstance = 'trn1.2xlarge'\n", "no mode 'guess'; there are collective"),
+    ("mode = 'op'\ninstance = 'p5.48xlarge'\n", "unknown instance 'p5.48xlarge'"),
+    ("mode = 'op'\ninstance = 'trn2.3xlarge'\nlnc = 4\n", "no logical cores of 4"),
+    ("mode = 'program'\ninstance = 'trn1.2xlarge'\n", "'steps' is missing"),
+    (
+        "mode = 'program'\ninstance = 'trn1.2xlarge'\nsteps = [{ load = 'a', bytes = 4 }]\n",
+        "load 'a': no tile is named 'a'",
+    ),
+    (
+        "mode = 'program'\ninstance = 'trn1.2xlarge'\n"
+        "steps = [{ op = 'X', engine = 'fpu', n = 4 }]\n",
+        "X: no engine 'fpu'",
+    ),
+    (
+        "mode = 'program'\ninstance = 'trn1.2xlarge'\n"
+        "steps = [{ op = 'X', engine = 'vector', n = 'N' }]\n",
+        "cannot evaluate 'N': no size 'N'",
+    ),
+    (
+        "mode = 'op'\ninstance = 'trn1.2xlarge'\nsections = [{ ops = 'a : 4 float31' }]\n",
+        "no type 'float31'",
+    ),
+    (
+        "mode = 'op'\ninstance = 'trn1.2xlarge'\nsections = [{ ops = 'a : 4 float32 @t' }]\n",
+        "no layout @t for a tensor of 1 dimensions",
+    ),
+    (
+        "mode = 'collective'\ninstance = 'trn1.32xlarge'\nkind = 'gossip'\nbytes = 4\nranks = 2\n",
+        "'gossip' is missing or not known",
+    ),
+    ("mode = 'runtime'\ninstance = 'trn1.2xlarge'\nadds = ['luck_ns']\n", "no constant 'luck_ns'"),
+]
+
+
+def _run(
+    table: str, workloads: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> tuple[int, Path, Path]:
+    rows, work = tmp_path / "rows.csv", tmp_path / "work.toml"
+    rows.write_text(table, encoding="utf-8")
+    work.write_text(workloads, encoding="utf-8")
+    monkeypatch.setattr(
+        sys, "argv", ["sim_accuracy", "--measured", str(rows), "--workloads", str(work)]
+    )
+    return sim_accuracy.main(), rows, work
+
+
+@pytest.mark.parametrize(
+    ("table", "workloads", "said"),
+    [
+        *((table, WORKLOADS, said) for table, said in BAD_TABLES),
+        *((CSV, workloads, said) for workloads, said in BAD_WORKLOADS),
+        *((CSV, ENTRY + entry, said) for entry, said in BAD_ENTRIES),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_one_line(
+    table: str,
+    workloads: str,
+    said: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    status, _, _ = _run(table, workloads, tmp_path, monkeypatch)
+    printed = capsys.readouterr().err
+    assert status == 1
+    assert printed.count("\n") == 1
+    assert said in printed
+
+
+def test_a_unit_that_nobody_knows_leaves_the_row_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = CSV.replace("1,copy,8 tiles,bytes,trn1,kernel,time,15.0,us,A\n", "").replace(
+        "time,100,us", "time,100,fortnights"
+    )
+    assert _run(table, WORKLOADS, tmp_path, monkeypatch)[0] == 0
+    assert "no figure for a time in 'fortnights'" in capsys.readouterr().out

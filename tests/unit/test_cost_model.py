@@ -263,6 +263,48 @@ def test_the_barrier_of_a_graph_with_a_collective(
     assert model.collectives.barrier_ns(ranks) / 1e6 == pytest.approx(measured_ms, rel=0.03)
 
 
+def test_more_bytes_never_take_less_where_a_regime_ends() -> None:
+    """At 1 MiB the law for small sizes of 8 ranks gives 74 us, that for large ones 57."""
+    sizes = [(1 << 20) - 1, 1 << 20, (1 << 20) + 1, 3 << 19, 2 << 20]
+    times = [TRN1.collectives.in_graph_ns(CollectiveSpec("all_reduce", n, 8)) for n in sizes]
+    assert times == sorted(times)
+    assert times[2] == pytest.approx(6500 + (1 << 20) / 15.5)
+    assert times[-1] == pytest.approx(30_000 + (2 << 20) / 38.7)
+
+
+def test_groups_beyond_the_tables_send_as_many_bytes_as_their_ranks_do() -> None:
+    """64 ranks: 63/64 of the buffer for 31/32 of it, and the latency of one more doubling."""
+    laws = CostModel.for_instance("trn2.48xlarge", 2).collectives
+    time = laws.in_graph_ns(CollectiveSpec("all_reduce", 1 << 30, 64))
+    assert time == pytest.approx(159_000 + (1 << 30) * (63 / 64) / (31 / 32) / 69.9 + 1700)
+
+
+def test_operands_of_a_collective_are_handed_over_in_memory() -> None:
+    spec_of = CollectiveSpec("all_reduce", 32 << 10, 2)
+    laws = TRN1.collectives
+    added = laws.time_ns(spec_of, "handed_over") - laws.time_ns(spec_of)
+    assert added == pytest.approx((880 + 730 + 580) + (730 + 580 + 290))
+    assert laws.time_ns(CollectiveSpec("all_reduce", 1 << 20, 1), "old_runtime") == 0
+
+
+@pytest.mark.parametrize(
+    ("instance", "borrowed_from", "num_borrowed"),
+    [
+        ("trn1.32xlarge", None, 1),  # what each collective of a compiled model costs: trn2's
+        ("trn2.48xlarge", "trn1", 2),
+        ("trn3.48xlarge", "trn1", 4),
+        ("inf2.48xlarge", "trn1", 4),
+    ],
+)
+def test_laws_that_were_measured_on_another_chip_say_so(
+    instance: str, borrowed_from: str | None, num_borrowed: int
+) -> None:
+    model = CostModel.for_instance(instance)
+    assert model.collectives.borrowed_from == borrowed_from
+    assert len(model.notes) == num_borrowed
+    assert all(": borrowed from trn" in note for note in model.notes)
+
+
 def test_one_rank_needs_no_collective() -> None:
     assert TRN1.collectives.in_graph_ns(CollectiveSpec("all_reduce", 1 << 20, 1)) == 0
     assert TRN1.collectives.barrier_ns(1) == 0
@@ -434,7 +476,7 @@ def test_attention_over_no_keys_only_fills_its_result() -> None:
     assert cost.hbm_write_bytes == 2 * 8 * 128 * 64
 
 
-COSTS_OF_VERSION = ("2.1.1", "df8bc01d70e5a4f7")
+COSTS_OF_VERSION = ("3.1.1", "d9492a9591a32f69")
 """The version, and a digest of what it costs: see the test below."""
 
 

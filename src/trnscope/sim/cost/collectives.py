@@ -2,6 +2,9 @@
 
 Three latencies exist and are kept apart: in a graph, back to back; the runtime's barrier that every
 execution of a graph with a world collective pays once; and the launch, which is the host's.
+
+Each law names the chip on which it was measured. No table of trn2, trn3 or inf2 within a graph is
+public: they borrow trn1's, and :attr:`CollectiveModel.borrowed` says so.
 """
 
 from __future__ import annotations
@@ -24,6 +27,25 @@ ALL_REDUCE_SHARE = {
     "recv": 0.5,
 }
 """Bytes on the wire relative to an all-reduce, which is a reduce-scatter and an all-gather."""
+
+
+TITLES = {
+    "in_graph": "time of a collective within a graph",
+    "inter_node": "time of a collective between nodes",
+    "barrier": "barrier before a graph with collectives",
+    "compiled": "cost of each collective of a compiled model",
+}
+"""What each table of laws gives."""
+
+
+@dataclass(frozen=True)
+class Borrowed:
+    """A law that was measured on another chip."""
+
+    law: str
+    """What it gives, in words."""
+    chip: str
+    """Where it was measured."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +76,25 @@ class CollectiveModel:
             for row in tables["in_graph"]
         }
 
+    @property
+    def borrowed(self) -> tuple[Borrowed, ...]:
+        """Laws that this instance's chip has from another one."""
+        measured_on: dict[str, str] = self.numbers.tables["measured_on"]
+        chip = self.instance.core.name
+        used = {law: measured_on[law] for law in ("in_graph", "inter_node", "compiled")}
+        used["barrier"] = measured_on[f"barrier_{self._barrier_chip}"]
+        return tuple(Borrowed(TITLES[law], at) for law, at in used.items() if at != chip)
+
+    @property
+    def borrowed_from(self) -> str | None:
+        """The chip on which a collective's time within a graph was measured; None: this one."""
+        measured_on: str = self.numbers.tables["measured_on"]["in_graph"]
+        return None if measured_on == self.instance.core.name else measured_on
+
+    @property
+    def _barrier_chip(self) -> str:
+        return "trn1" if self.instance.core.generation == "NCv2" else "trn2"
+
     def in_graph_ns(self, spec: CollectiveSpec) -> float:
         """The collective itself, barrier and launch not counted."""
         if spec.num_ranks <= 1:
@@ -62,16 +103,33 @@ class CollectiveModel:
         if spec.num_ranks > self.instance.num_logical_cores:
             return self._between_nodes(size)
         known = sorted(self.laws)
+        if spec.num_ranks > known[-1]:
+            return self._beyond(spec.num_ranks, size)
         below = max((n for n in known if n <= spec.num_ranks), default=known[0])
-        above = min((n for n in known if n >= spec.num_ranks), default=known[-1])
+        above = min(n for n in known if n >= spec.num_ranks)
         low, high = self._law(below, size), self._law(above, size)
         if below == above:
             return low
         share = log2(spec.num_ranks / below) / log2(above / below)
         return low + (high - low) * share
 
+    @property
+    def hand_over_ns(self) -> float:
+        """From an engine's result to the collective and from there to an engine: operands pass
+        through HBM, by one transfer there and one back."""
+        dma = self.instance.core.dma
+        there = dma.engine_to_trigger_ns + dma.trigger_ns + dma.completion_ns
+        return there + dma.trigger_ns + dma.completion_ns + dma.done_to_engine_ns
+
     def time_ns(self, spec: CollectiveSpec, regime: str = "in_graph") -> float:
-        """By regime: ``in_graph``, ``old_runtime`` or ``between_nodes``."""
+        """By regime: ``in_graph``, ``handed_over``, ``old_runtime`` or ``between_nodes``.
+
+        ``handed_over`` is within a graph, with engines at work before and after.
+        """
+        if spec.num_ranks <= 1:
+            return 0.0
+        if regime == "handed_over":
+            return self.in_graph_ns(spec) + self.hand_over_ns
         size = spec.num_bytes * ALL_REDUCE_SHARE[spec.kind]
         if regime == "between_nodes":
             return self._between_nodes(size)
@@ -90,8 +148,7 @@ class CollectiveModel:
         chips = num_ranks * self.instance.lnc / self.instance.core.cores_per_chip
         if num_ranks <= 1:
             return 0.0
-        generation = "trn1" if self.instance.core.generation == "NCv2" else "trn2"
-        section = f"barrier.{generation}"
+        section = f"barrier.{self._barrier_chip}"
         pair = self.numbers.get("pair", "barrier_ns")
         if num_ranks <= 2 or chips < 1:
             return pair
@@ -115,10 +172,22 @@ class CollectiveModel:
         return float(self.numbers.tables[table][name][key]["value"])
 
     def _law(self, ranks: int, size: float) -> float:
+        """More bytes never take less, also where one regime ends and another begins."""
+        least = 0.0
         for regime in self.laws[ranks]:
             if not regime.max_bytes or size <= regime.max_bytes:
-                return regime.time(size)
-        return self.laws[ranks][-1].time(size)
+                return max(least, regime.time(size))
+            least = max(least, regime.time(regime.max_bytes))
+        return max(least, self.laws[ranks][-1].time(size))
+
+    def _beyond(self, ranks: int, size: float) -> float:
+        """More ranks than in any table: the largest group's law, with the bytes that so many ranks
+        send, and for each doubling the latency that the last one in the table adds."""
+        before, most = sorted(self.laws)[-2:]
+        share = (1 - 1 / ranks) / (1 - 1 / most)
+        step = self.laws[most][0].latency_ns - self.laws[before][0].latency_ns
+        doublings = log2(ranks / most)
+        return self._law(most, size * share) + doublings * step / log2(most / before)
 
     def _between_nodes(self, size: float) -> float:
         """Grows with each doubling up to a plateau, and then with the bytes."""

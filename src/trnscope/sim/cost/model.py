@@ -20,7 +20,7 @@ from trnscope.sim.cost.schedule import Schedule, Scheduler
 from trnscope.sim.cost.tiling import TileBuilder
 from trnscope.sim.signature import CollectiveSpec, ExecutionCost, GraphSpec, OpSignature
 
-VERSION = "2"
+VERSION = "3"
 """Raised with every change that moves a time."""
 
 
@@ -42,6 +42,14 @@ class CostModel:
     ) -> CostModel:
         """For an instance type (or a chip: its smallest instance); unknown ones raise."""
         return cls(load_instance(name, lnc), throttle=throttle)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of its times should know: laws that were measured on another chip."""
+        return tuple(
+            f"{one.law}: borrowed from {one.chip}, none of {self.core.name} is public"
+            for one in self.collectives.borrowed
+        )
 
     @property
     def num_logical_cores(self) -> int:
