@@ -153,5 +153,6 @@ def _recording_of(trace: Path) -> Recording | None:
         slowdown_is_clear=bool(record.overhead.slowdown_is_clear),
         num_cpus=record.num_cpus,
         num_threads=record.num_threads,
+        num_workers=record.num_workers,
         world_size=record.world_size,
     )

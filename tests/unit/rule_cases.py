@@ -2,66 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from tests.unit.made_trace import MadeTrace
+from tests.unit.rule_case import CPU_ONLY, MULTI, SINGLE, Case, RuleCases, host, nothing, steps
+from tests.unit.rule_cases_host import HOST_CASES
 from trnscope.capture.record import CaptureRecord, record_path
 from trnscope.model.health import Health, HealthWarning
 from trnscope.model.kinds import SliceKind
 from trnscope.opened import OpenedProfile
 
-Case = Callable[[Path], OpenedProfile]
-SINGLE = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
-MULTI = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
 HTOD = "Memcpy HtoD (Pageable -> Device)"
 PINNED = "Memcpy HtoD (Pinned -> Device)"
-
-
-@dataclass(frozen=True)
-class RuleCases:
-    """Three traces for one rule."""
-
-    fires: Case
-    nearly: Case
-    absent: Case
-
-
-def host(*calls: tuple[str, int], steps: int = 4) -> Case:
-    """Steps of ops (or ranges, where the name says so) one after another, µs each."""
-
-    def make(folder: Path) -> OpenedProfile:
-        made = MadeTrace(folder)
-
-        def body() -> None:
-            for name, us in calls:
-                (made.range if name.startswith("enumerate") else made.op)(name, us)
-
-        return made.steps(steps, body).open()
-
-    return make
-
-
-def steps(write: Callable[[MadeTrace], None], number: int = 4) -> Case:
-    """Steps of which each is written by ``write``."""
-
-    def make(folder: Path) -> OpenedProfile:
-        made = MadeTrace(folder)
-        return made.steps(number, lambda: write(made)).open()
-
-    return make
-
-
-def nothing(folder: Path) -> OpenedProfile:
-    """Device work without anything of the host."""
-    made = MadeTrace(folder)
-    stream = made.builder.stream()
-    made.builder.slice(stream, "kernel", 0, 1000, SliceKind.KERNEL)
-    return made.open()
-
-
-CPU_ONLY = host(("aten::mm", 1000))
 
 
 def copies(name: str, share_us: int) -> Case:
@@ -335,4 +287,5 @@ CASES: dict[str, RuleCases] = {
     "CA02": RuleCases(first_step(500), first_step(250), without_steps),
     "CA03": RuleCases(damaged(complete=False), damaged(complete=True), CPU_ONLY),
     "CA04": RuleCases(overhead(100), overhead(40), CPU_ONLY),
+    **HOST_CASES,
 }  # fmt: skip

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from trnscope.advisor.context import StepContext
 from trnscope.advisor.rule import Need, Rule
 from trnscope.advisor.source import has_stacks
-from trnscope.model.kinds import SliceKind
+from trnscope.model.kinds import DeviceKind, SliceKind, TrackKind
+from trnscope.store.reader import Trace
 
 
 def missing_need(rule: Rule, context: StepContext) -> str | None:
@@ -14,19 +17,32 @@ def missing_need(rule: Rule, context: StepContext) -> str | None:
 
 
 def _is_met(need: Need, context: StepContext) -> bool:
-    trace = context.trace
-    if need is Need.HOST_OPS:
-        return context.main is not None and context.ops().size > 0
-    if need is Need.DEVICE_WORK:
-        return trace.launches.device_slice.size > 0
-    if need is Need.LAUNCHES:
-        return bool(trace.launches.has_launch.any())
-    if need is Need.COLLECTIVES:
-        return context.device(SliceKind.COLLECTIVE).size > 0
-    if need is Need.SHAPES:
-        return trace.attribute("input_dims") is not None
-    if need is Need.STACKS:
-        return has_stacks(trace)
-    if need is Need.CAPTURE_RECORD:
-        return context.recording is not None
-    return context.window.has_steps
+    return _MET[need](context)
+
+
+def _has_launches(context: StepContext) -> bool:
+    return bool(context.trace.launches.has_launch.any())
+
+
+def has_device_of(trace: Trace, kind: DeviceKind) -> bool:
+    """Whether a track of the trace is of such a device."""
+    devices = (track.device for track in trace.tracks)
+    return any(device is not None and device.kind is kind for device in devices)
+
+
+_MET: dict[Need, Callable[[StepContext], bool]] = {
+    Need.HOST_OPS: lambda one: one.main is not None and one.ops().size > 0,
+    Need.DEVICE_WORK: lambda one: one.trace.launches.device_slice.size > 0,
+    Need.LAUNCHES: _has_launches,
+    Need.COLLECTIVES: lambda one: one.device(SliceKind.COLLECTIVE).size > 0,
+    Need.SHAPES: lambda one: one.trace.attribute("input_dims") is not None,
+    Need.STACKS: lambda one: has_stacks(one.trace),
+    Need.NEURON: lambda one: has_device_of(one.trace, DeviceKind.NEURON),
+    Need.ENGINES: lambda one: any(t.kind is TrackKind.DEVICE_ENGINE for t in one.trace.tracks),
+    Need.GRIDS: lambda one: one.trace.attribute("grid") is not None,
+    Need.MODEL_CALLS: lambda one: has_stacks(one.trace) or _has_launches(one),
+    Need.REAL_HOST: lambda one: not one.trace.source.is_virtual,
+    Need.CAPTURE_RECORD: lambda one: one.recording is not None,
+    Need.STEPS: lambda one: one.window.has_steps,
+}
+"""How each is met."""

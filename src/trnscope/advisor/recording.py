@@ -17,4 +17,6 @@ class Recording:
     """Processors that the process could run on."""
     num_threads: int | None = None
     """Threads that one op could use."""
+    num_workers: int | None = None
+    """Worker processes of its data loaders."""
     world_size: int | None = None

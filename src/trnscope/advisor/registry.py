@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from trnscope.advisor.rule import Rule
 from trnscope.advisor.rules.allocator_stalls import AllocatorStallsRule
+from trnscope.advisor.rules.anomaly_detection import AnomalyDetectionRule
+from trnscope.advisor.rules.backward_hooks import BackwardHooksRule
+from trnscope.advisor.rules.checkpoint_in_step import CheckpointInStepRule
+from trnscope.advisor.rules.clipping_by_loop import ClippingByLoopRule
 from trnscope.advisor.rules.compile_in_window import CompileInWindowRule
 from trnscope.advisor.rules.dtype_casts import DtypeCastsRule
+from trnscope.advisor.rules.element_reads import ElementReadsRule
+from trnscope.advisor.rules.evaluation_in_step import EvaluationInStepRule
 from trnscope.advisor.rules.exposed_communication import ExposedCommunicationRule
 from trnscope.advisor.rules.fp32_matmul import Fp32MatmulRule
 from trnscope.advisor.rules.gc_in_step import GcInStepRule
@@ -14,18 +20,22 @@ from trnscope.advisor.rules.incomplete_capture import IncompleteCaptureRule
 from trnscope.advisor.rules.launch_bound import LaunchBoundRule
 from trnscope.advisor.rules.layout_copies import LayoutCopiesRule
 from trnscope.advisor.rules.loader_bound import LoaderBoundRule
+from trnscope.advisor.rules.main_thread_preparation import MainThreadPreparationRule
 from trnscope.advisor.rules.many_tiny_ops import ManyTinyOpsRule
 from trnscope.advisor.rules.no_steps import NoStepsRule
 from trnscope.advisor.rules.pointwise_chain import PointwiseChainRule
 from trnscope.advisor.rules.profiler_overhead import ProfilerOverheadRule
 from trnscope.advisor.rules.python_overhead import PythonOverheadRule
 from trnscope.advisor.rules.recompiles import RecompilesRule
+from trnscope.advisor.rules.restarted_workers import RestartedWorkersRule
 from trnscope.advisor.rules.single_process_loading import SingleProcessLoadingRule
+from trnscope.advisor.rules.slow_collate import SlowCollateRule
 from trnscope.advisor.rules.slow_sample_code import SlowSampleCodeRule
 from trnscope.advisor.rules.small_collectives import SmallCollectivesRule
 from trnscope.advisor.rules.small_matmuls import SmallMatmulsRule
 from trnscope.advisor.rules.sync_in_step import SyncInStepRule
 from trnscope.advisor.rules.thread_oversubscription import ThreadOversubscriptionRule
+from trnscope.advisor.rules.too_few_workers import TooFewWorkersRule
 from trnscope.advisor.rules.unfused_attention import UnfusedAttentionRule
 from trnscope.advisor.rules.unfused_norm import UnfusedNormRule
 from trnscope.advisor.rules.unfused_optimizer import UnfusedOptimizerRule
@@ -38,11 +48,21 @@ RULES: tuple[Rule, ...] = (
     SingleProcessLoadingRule(),
     SlowSampleCodeRule(),
     UnpinnedCopyRule(),
+    TooFewWorkersRule(),
+    RestartedWorkersRule(),
+    SlowCollateRule(),
+    MainThreadPreparationRule(),
     SyncInStepRule(),
     LaunchBoundRule(),
     PythonOverheadRule(),
     GcInStepRule(),
     ThreadOversubscriptionRule(),
+    ElementReadsRule(),
+    AnomalyDetectionRule(),
+    CheckpointInStepRule(),
+    EvaluationInStepRule(),
+    ClippingByLoopRule(),
+    BackwardHooksRule(),
     ManyTinyOpsRule(),
     UnfusedOptimizerRule(),
     UnfusedNormRule(),

@@ -37,6 +37,17 @@ class Need(Enum):
     COLLECTIVES = "no communication on a device was recorded"
     SHAPES = "input shapes were not recorded; record with trnscope run --shapes"
     STACKS = "Python stacks were not recorded; record with trnscope run --stack"
+    NEURON = "the trace is of no NeuronCore"
+    ENGINES = "no engines or DMA queues were recorded; record ProfileMode.DEVICE of a NeuronCore"
+    GRIDS = "no grid sizes of kernels are in the trace"
+    MODEL_CALLS = (
+        "nothing shows where the model is called: neither Python stacks nor work of a device; "
+        "record with trnscope run --stack"
+    )
+    REAL_HOST = (
+        "the host's times are simulated: what Python and data loaders take is not in them; record "
+        "on the CPU or on a real device"
+    )
     CAPTURE_RECORD = "no .capture.json of trnscope run lies beside the trace"
     STEPS = "no steps were found; call prof.step() once a step, or record with trnscope run"
 

@@ -115,6 +115,8 @@ class CaptureRecord:
     """Processors that the process may run on."""
     num_threads: int | None = None
     """Threads that one op of torch may use on the CPU."""
+    num_workers: int | None = None
+    """Worker processes of its data loaders when recording ended."""
     torch_version: str | None = None
     python_version: str | None = None
     command: tuple[str, ...] = ()

@@ -125,6 +125,7 @@ class Session:
     def _reset(self, recorder: Recorder | None = None) -> None:
         self._name: str | None = None
         self._rank: int | None = None
+        self._num_workers = 0
         self._world_size: int | None = None
         self._is_refused = False
         self._thread: int | None = None
@@ -473,6 +474,8 @@ class Session:
             self._drop_fallback()
 
     def _record(self, trace: Path | None) -> CaptureRecord:
+        # Written when the window ends, and again when the script does, without its workers.
+        self._num_workers = max(self._num_workers, _num_workers())
         stretch = self._window.stretch
         lack, hint = self._why_incomplete(trace, stretch.num_steps)
         found = self._finder.found if self._has_steps else StepsBy.TIME
@@ -497,6 +500,7 @@ class Session:
             memory=self._capture.memory,
             num_cpus=_num_cpus(),
             num_threads=torch.get_num_threads(),
+            num_workers=self._num_workers,
             torch_version=str(torch.__version__),
             python_version=platform.python_version(),
             command=tuple(sys.argv),
@@ -560,6 +564,11 @@ def _starts_processes() -> bool:
     return "torch.distributed.elastic.agent" in sys.modules or bool(
         multiprocessing.active_children()
     )
+
+
+def _num_workers() -> int:
+    """Child processes that end with this one, as the workers of its data loaders do."""
+    return sum(child.daemon for child in multiprocessing.active_children())
 
 
 def _num_cpus() -> int | None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from trnscope.advisor.context import StepContext
 from trnscope.advisor.finding import Confidence
 from trnscope.advisor.rule import Claim, Need, Rule
+from trnscope.advisor.rules.workers import advised_workers, num_cpus
 
 _WORKERS = re.compile(r"_MultiProcessing")
 LOW_SHARE = 0.5
@@ -57,7 +58,7 @@ class LoaderBoundRule(Rule):
     code = "IN01"
     name = "loader-bound"
     subject = "waiting for the data loader"
-    needs = (Need.HOST_OPS,)
+    needs = (Need.HOST_OPS, Need.REAL_HOST)
     specificity = 0
 
     def check(self, context: StepContext) -> Iterator[Claim]:
@@ -76,11 +77,21 @@ class LoaderBoundRule(Rule):
             low=all_of_it.scaled(LOW_SHARE) if not has_workers else None,
             confidence=Confidence.HIGH,
             tries=(
-                "raise num_workers of the DataLoader (up to the number of cores), set "
-                "persistent_workers=True and prefetch_factor=4"
+                _more_workers(context)
                 if has_workers
-                else "give the DataLoader num_workers=4 (or more) and persistent_workers=True",
+                else f"give the DataLoader num_workers={advised_workers(context)} and "
+                "persistent_workers=True",
                 "do less per sample: decode, tokenise and resize once, and store the result",
             ),
             how="the steps replayed without the waits for the loader",
         )
+
+
+def _more_workers(context: StepContext) -> str:
+    """What to say to a program that has workers."""
+    cpus = num_cpus(context)
+    most = "the number of cores" if cpus is None else f"the {cpus} cores"
+    return (
+        f"raise num_workers of the DataLoader (up to {most}), set persistent_workers=True "
+        "and prefetch_factor=4"
+    )

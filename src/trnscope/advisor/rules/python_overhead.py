@@ -63,7 +63,7 @@ class PythonOverheadRule(Rule):
     code = "HO03"
     name = "python-overhead"
     subject = "Python code outside of any op"
-    needs = (Need.HOST_OPS,)
+    needs = (Need.HOST_OPS, Need.REAL_HOST)
     specificity = 1
 
     def check(self, context: StepContext) -> Iterator[Claim]:

@@ -9,10 +9,9 @@ from dataclasses import replace
 from trnscope.advisor.context import StepContext
 from trnscope.advisor.finding import Confidence
 from trnscope.advisor.rule import Claim, Need, Rule
+from trnscope.advisor.rules.workers import advised_workers, hidden_share
 
 _SINGLE = re.compile(r"enumerate\(DataLoader\)#_SingleProcess")
-WORKERS = 4
-"""Workers that the likely figure supposes: what torch's own examples use most. Ours."""
 LOW_SHARE = 0.8
 """Taking a batch from a worker costs the main thread something too. Ours."""
 
@@ -34,7 +33,9 @@ class SingleProcessLoadingRule(Rule):
     The replay runs the steps with the loader's ranges
     (`enumerate(DataLoader)#_SingleProcessDataLoaderIter`) cut to what would not hide: with n
     workers a batch takes 1/n of its time, and as much of that hides as the rest of the step is
-    long. Low: one worker, and a fifth for taking its batches. Likely: four. High: all of it hides.
+    long. Low: one worker, and a fifth for taking its batches. Likely: four, or as many as there
+    are processors where `trnscope run` noted them, and all work together takes at least its time
+    over these. High: all of it hides.
 
     When it is wrong
     ----------------
@@ -49,8 +50,8 @@ class SingleProcessLoadingRule(Rule):
 
     What to try
     -----------
-    `num_workers=4, persistent_workers=True`; and do per sample only what differs from epoch to
-    epoch.
+    `num_workers=4, persistent_workers=True` (fewer where there are fewer processors); and do per
+    sample only what differs from epoch to epoch.
 
     References
     ----------
@@ -60,7 +61,7 @@ class SingleProcessLoadingRule(Rule):
     code = "IN02"
     name = "single-process-loading"
     subject = "making batches on the main thread"
-    needs = (Need.HOST_OPS,)
+    needs = (Need.HOST_OPS, Need.REAL_HOST)
     specificity = 3
 
     def check(self, context: StepContext) -> Iterator[Claim]:
@@ -69,24 +70,22 @@ class SingleProcessLoadingRule(Rule):
         if ids.size == 0:
             return
         loading_ns = context.duration_ns(ids)
-        rest_ns = max(0, context.step_ns - loading_ns)
+        workers = advised_workers(context)
         everything = replace(context.host_removal(ids), waits=ids)
         yield Claim(
             title="Each step waits while the main thread makes the batch (num_workers=0)",
             evidence=ids,
-            likely=everything.scaled(_hidden_share(loading_ns, rest_ns, WORKERS)),
-            low=everything.scaled(LOW_SHARE * _hidden_share(loading_ns, rest_ns, 1)),
+            likely=everything.scaled(hidden_share(context, loading_ns, workers)),
+            low=everything.scaled(LOW_SHARE * hidden_share(context, loading_ns, 1)),
             high=everything,
             confidence=Confidence.HIGH,
             tries=(
-                f"give the DataLoader num_workers={WORKERS} and persistent_workers=True",
+                f"give the DataLoader num_workers={workers} and persistent_workers=True",
                 "do less per sample: decode, tokenise and resize once, and store the result",
             ),
-            how=f"the steps replayed with the loading that {WORKERS} workers would not hide",
+            how=f"the steps replayed with the loading that {_some(workers)} would not hide",
         )
 
 
-def _hidden_share(loading_ns: int, rest_ns: int, workers: int) -> float:
-    """The share of the loading that hides behind the rest of the step."""
-    left_ns = max(0, loading_ns // workers - rest_ns)
-    return 1.0 - left_ns / max(loading_ns, 1)
+def _some(workers: int) -> str:
+    return "one worker" if workers == 1 else f"{workers} workers"

@@ -8,6 +8,7 @@ from trnscope.advisor.context import StepContext
 from trnscope.advisor.finding import Confidence
 from trnscope.advisor.rule import Claim, Need, Rule
 from trnscope.advisor.rules.functions import main_function
+from trnscope.advisor.rules.workers import advised_workers
 from trnscope.advisor.words import percent
 
 LOW_SHARE, LIKELY_SHARE = 0.5, 0.8
@@ -54,7 +55,7 @@ class SlowSampleCodeRule(Rule):
     code = "IN03"
     name = "slow-sample-code"
     subject = "making samples"
-    needs = (Need.HOST_OPS, Need.STACKS)
+    needs = (Need.HOST_OPS, Need.STACKS, Need.REAL_HOST)
     specificity = 4
 
     def check(self, context: StepContext) -> Iterator[Claim]:
@@ -75,7 +76,8 @@ class SlowSampleCodeRule(Rule):
             confidence=Confidence.MEDIUM,
             tries=(
                 f"do the work of {found.name} once and store the result, or vectorise it",
-                "move it into workers: num_workers=4, persistent_workers=True",
+                f"move it into workers: num_workers={advised_workers(context)}, "
+                "persistent_workers=True",
             ),
             how=f"the steps replayed with {percent(LIKELY_SHARE)} of that function gone",
         )

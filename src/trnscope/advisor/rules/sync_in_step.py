@@ -78,7 +78,7 @@ class SyncInStepRule(Rule):
 
     def check(self, context: StepContext) -> Iterator[Claim]:
         """One claim over all waits for the device but those of copies to it."""
-        calls = _waiting_calls(context)
+        calls = waiting_calls(context)
         if calls.size == 0:
             return
         reading = context.outermost(context.ops(_READING_OPS))
@@ -102,7 +102,7 @@ class SyncInStepRule(Rule):
         )
 
 
-def _waiting_calls(context: StepContext) -> U32:
+def waiting_calls(context: StepContext) -> U32:
     """Runtime calls that waited for device work, without copies to the device."""
     if context.replay is None:
         return np.empty(0, np.uint32)

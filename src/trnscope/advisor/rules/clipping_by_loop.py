@@ -1,0 +1,116 @@
+"""HO10: gradients are clipped one parameter at a time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from trnscope.advisor.context import StepContext
+from trnscope.advisor.finding import Confidence
+from trnscope.advisor.removal import DeviceCut, HostCut, Removal
+from trnscope.advisor.rule import Claim, Need, Rule
+from trnscope.advisor.words import percent
+from trnscope.model.intervals import I64, Intervals
+from trnscope.store.tables import U32
+
+_NODES = re.compile(r"^autograd::engine::evaluate_function")
+_STEP = re.compile(r"Optimizer\.step#")
+_ATEN = re.compile(r"^aten::")
+_NORMS = re.compile(r"^aten::(norm|linalg_vector_norm|linalg_norm|frobenius_norm|clamp_)$")
+LEAST_PER_STEP = 16
+"""Norms of single gradients; fewer are not worth an edit. Ours."""
+LOW_SHARE, LIKELY_SHARE, HIGH_SHARE = 0.3, 0.6, 0.9
+"""What one op over all gradients takes off a loop: the reading of the gradients stays. Assumptions
+of ours."""
+
+
+class ClippingByLoopRule(Rule):
+    """Gradients are clipped by a loop over the parameters, with several ops for each.
+
+    What it finds
+    -------------
+    At least 16 norms (or clamps) of single tensors between backward and the optimizer's step.
+
+    Why it costs time
+    -----------------
+    Each op of each parameter costs a dispatch and a launch. If each norm is read (`.item()`), the
+    host waits for the device as often.
+
+    How it is computed
+    ------------------
+    The main thread from the first such op after backward to the optimizer's step, and what it
+    launches there. The replay runs the steps with 60 % of it gone (low 30 %, high 90 %).
+
+    When it is wrong
+    ----------------
+    With a few large parameters the reading of the gradients is the cost, and stays.
+
+    Example
+    -------
+    `for p in model.parameters(): total += p.grad.norm().item() ** 2`, and a second loop that
+    scales.
+
+    What to try
+    -----------
+    `torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)`, which works on all gradients at once
+    and reads nothing; `torch._foreach_norm` for a report.
+
+    References
+    ----------
+    torch.nn.utils.clip_grad_norm_, argument `foreach`.
+    """
+
+    code = "HO10"
+    name = "clipping-by-loop"
+    subject = "clipping gradients"
+    needs = (Need.HOST_OPS,)
+    specificity = 4
+
+    def check(self, context: StepContext) -> Iterator[Claim]:
+        """One claim over the stretches between backward and the optimizer."""
+        ops = context.outermost(context.on_main(context.ops(_ATEN)))
+        begin, end, norms = _stretches(context, np.intersect1d(ops, context.ops(_NORMS)))
+        number = norms.size // context.window.num_steps
+        if context.main is None or number < LEAST_PER_STEP:
+            return
+        time = Intervals.union_of(begin, end)
+        start = context.trace.slices.start_ns[ops]
+        ops = ops[time.covered_within(start, start + 1) > 0]
+        work = context.launched_in(ops)
+        everything = Removal(
+            (HostCut(context.main, time),), (DeviceCut(work),) if work.size else ()
+        )
+        yield Claim(
+            title=f"Gradients are clipped one at a time: {number:,} norms per step",
+            evidence=ops,
+            likely=everything.scaled(LIKELY_SHARE),
+            low=everything.scaled(LOW_SHARE),
+            high=everything.scaled(HIGH_SHARE),
+            confidence=Confidence.MEDIUM,
+            tries=(
+                "torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm) in place of the loop",
+            ),
+            how=f"the steps replayed with {percent(LIKELY_SHARE)} of the time from the first norm "
+            "to the optimizer gone",
+        )
+
+
+def _stretches(context: StepContext, norms: U32) -> tuple[I64, I64, U32]:
+    """From the first norm between a backward and the optimizer's step to that step; the norms."""
+    slices = context.trace.slices
+    nodes = context.ops(_NODES)
+    backward_end = np.sort(slices.start_ns[nodes] + slices.dur_ns[nodes])
+    begin, end, kept = [], [], [norms[:0]]
+    at = slices.start_ns[norms]
+    steps = np.sort(slices.start_ns[context.on_main(context.ranges(_STEP))])
+    for step in steps.tolist():
+        place = int(np.searchsorted(backward_end, step)) - 1
+        mine = norms[(at >= backward_end[place]) & (at < step)] if place >= 0 else norms[:0]
+        if mine.size:
+            begin.append(int(slices.start_ns[mine].min()))
+            end.append(step)
+            kept.append(mine)
+    ids = np.concatenate(kept).astype(np.uint32)
+    return np.array(begin, np.int64), np.array(end, np.int64), ids

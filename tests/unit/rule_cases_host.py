@@ -1,0 +1,168 @@
+"""The three traces of each rule about the input, Python, single ops and the compiler."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.unit.made_trace import MadeTrace
+from tests.unit.rule_case import MULTI, SINGLE, Case, RuleCases, host, nothing, steps
+from trnscope.capture.record import CaptureRecord, record_path
+from trnscope.opened import OpenedProfile
+
+NODE = "autograd::engine::evaluate_function: AddmmBackward0"
+MODULE = "torch/nn/modules/module.py"
+LOADER = "torch/utils/data/dataloader.py"
+WITHOUT_STACKS = host(("aten::mm", 1000))
+Write = Callable[[MadeTrace], None]
+
+
+def workers(number: int) -> Case:
+    """Steps that wait for a batch, beside the record of a run on four processors."""
+
+    def make(folder: Path) -> OpenedProfile:
+        profile = host((MULTI, 900), ("aten::mm", 1000))(folder)
+        record = CaptureRecord(pid=1, num_cpus=4, num_workers=number)
+        record.write(record_path(Path(profile.traces[0].source.path)))
+        return profile
+
+    return make
+
+
+def epochs(starts_process: bool) -> Case:
+    """Every other step begins an epoch with a new iterator of the loader."""
+
+    def start(made: MadeTrace) -> None:
+        if starts_process:
+            made.frame(f"{LOADER}(1606): _shutdown_workers", 300)
+            made.frame(
+                f"{LOADER}(1101): __init__",
+                100,
+                lambda: made.frame("multiprocessing/process.py(110): start", 600),
+            )
+        else:
+            made.frame(f"{LOADER}(1233): _reset", 100)
+
+    def make(folder: Path) -> OpenedProfile:
+        made = MadeTrace(folder)
+        for number in range(6):
+            made.step(lambda: _in_order(made, start if number % 2 else None))  # noqa: B023
+        return made.open()
+
+    def _in_order(made: MadeTrace, first: Write | None) -> None:
+        if first is not None:
+            first(made)
+        made.op("aten::mm", 1000)
+
+    return make
+
+
+def collating(us: int) -> Case:
+    def inner(made: MadeTrace) -> None:
+        made.frame("data.py(8): __getitem__", 800 - us)
+        made.frame("torch/utils/data/_utils/collate.py(340): default_collate", us)
+
+    def write(made: MadeTrace) -> None:
+        made.range(SINGLE, 100, lambda: inner(made))
+        made.op("aten::mm", 2000)
+
+    return steps(write)
+
+
+def preparing(us: int) -> Case:
+    def write(made: MadeTrace) -> None:
+        made.range(SINGLE, 50)
+        made.op("aten::flip", us)
+        made.frame("nn.Module: Model_0", 0, lambda: made.op("aten::mm", 1000))
+
+    return steps(write)
+
+
+def reading(number: int) -> Case:
+    return host(("aten::mm", 1000), *[("aten::select", 5), ("aten::item", 5)] * number)
+
+
+def backward(check: str, number: int = 8) -> Case:
+    """A backward of nodes of which each looks at its result."""
+
+    def node(made: MadeTrace) -> None:
+        made.op("aten::mm", 100)
+        made.op(check, 60, lambda: made.op("aten::ne", 30))
+
+    def write(made: MadeTrace) -> None:
+        made.op("aten::addmm", 1000)
+        for _ in range(number):
+            made.op(NODE, 5, lambda: node(made))
+
+    return steps(write)
+
+
+def rarely(times: int, write_it: Write) -> Case:
+    """Eight steps, of which the first ones also do something else."""
+
+    def make(folder: Path) -> OpenedProfile:
+        made = MadeTrace(folder)
+
+        def step(also: bool) -> None:
+            made.op("aten::mm", 1000)
+            if also:
+                write_it(made)
+
+        for number in range(8):
+            made.step(lambda: step(number < times))  # noqa: B023
+        return made.open()
+
+    return make
+
+
+def saving(made: MadeTrace) -> None:
+    made.frame("torch/serialization.py(944): save", 1500)
+
+
+def evaluating(made: MadeTrace) -> None:
+    made.frame(f"{MODULE}(3000): eval", 5, lambda: made.frame(f"{MODULE}(2980): train", 5))
+    made.op("aten::mm", 1500)
+    made.frame(f"{MODULE}(2980): train", 5)
+
+
+def clipping(norm: str, number: int) -> Case:
+    def write(made: MadeTrace) -> None:
+        made.op("aten::addmm", 1000)
+        made.op(NODE, 500)
+        for _ in range(number):
+            made.op(norm, 20)
+            made.op("aten::mul_", 20)
+        made.range("Optimizer.step#SGD.step", 100)
+
+    return steps(write)
+
+
+def hooking(node: str) -> Case:
+    """A function of the program's own inside of backward, in a node of this name or beside it."""
+
+    def inner(made: MadeTrace) -> None:
+        made.op("AddmmBackward0", 100, lambda: made.op("aten::mm", 300))
+        call = lambda: made.frame("train.py(12): watch", 400)  # noqa: E731
+        made.op(node, 5, call) if node else call()  # type: ignore[func-returns-value]
+
+    def write(made: MadeTrace) -> None:
+        made.op("aten::addmm", 1000)
+        made.op(NODE, 5, lambda: inner(made))
+
+    return steps(write)
+
+
+HOST_CASES: dict[str, RuleCases] = {
+    "IN05": RuleCases(workers(1), workers(4), host((MULTI, 900), ("aten::mm", 1000))),
+    "IN06": RuleCases(epochs(True), epochs(False), WITHOUT_STACKS),
+    "IN07": RuleCases(collating(600), collating(300), WITHOUT_STACKS),
+    "IN08": RuleCases(preparing(800), preparing(30), host((SINGLE, 900), ("aten::mm", 1000))),
+    "HO06": RuleCases(reading(60), reading(40), nothing),
+    "HO07": RuleCases(backward("aten::isnan"), backward("aten::abs"), nothing),
+    "HO08": RuleCases(rarely(2, saving), rarely(1, saving), WITHOUT_STACKS),
+    "HO09": RuleCases(rarely(2, evaluating), rarely(1, evaluating), WITHOUT_STACKS),
+    "HO10": RuleCases(
+        clipping("aten::linalg_vector_norm", 20), clipping("aten::linalg_vector_norm", 12), nothing
+    ),
+    "HO11": RuleCases(hooking(""), hooking("CheckpointFunctionBackward"), WITHOUT_STACKS),
+}  # fmt: skip
