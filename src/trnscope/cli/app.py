@@ -15,6 +15,7 @@ from trnscope.cli.commands.export import export
 from trnscope.cli.commands.health import health
 from trnscope.cli.commands.kernels import kernels
 from trnscope.cli.commands.launch import launch
+from trnscope.cli.commands.mcp import mcp
 from trnscope.cli.commands.memory import memory
 from trnscope.cli.commands.open import open
 from trnscope.cli.commands.ops import ops
@@ -55,6 +56,7 @@ for _command in (
     sql,
     export,
     study,
+    mcp,
 ):
     app.command()(_command)
 

@@ -15,16 +15,17 @@ def to_json_text(document: Any, *, indent: int | None = 1) -> str:
     Every character outside printable ASCII is escaped, which loses nothing. A number that
     JSON cannot hold (NaN, infinity) becomes null.
     """
-    return json.dumps(_finite(document), indent=indent, ensure_ascii=True, allow_nan=False)
+    return json.dumps(to_document(document), indent=indent, ensure_ascii=True, allow_nan=False)
 
 
-def _finite(value: Any) -> Any:
+def to_document(value: Any) -> Any:
+    """The same of types that JSON has; a number that it cannot hold (NaN, infinity) is None."""
     if isinstance(value, dict):
-        return {_well_formed(str(key)): _finite(item) for key, item in value.items()}
+        return {_well_formed(str(key)): to_document(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
+        return [to_document(item) for item in value]
     if isinstance(value, np.generic):
-        return _finite(value.item())
+        return to_document(value.item())
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return _well_formed(value) if isinstance(value, str) else value

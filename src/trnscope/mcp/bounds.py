@@ -1,0 +1,46 @@
+"""Keeps an answer small enough for an agent, and says what was left out."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+MAX_CHARACTERS = 40_000
+"""Of the JSON text of an answer: some 10,000 tokens."""
+MAX_TEXT = 2_000
+"""Characters of one text in an answer."""
+MAX_ROWS = 500
+"""Rows that can be asked for."""
+
+Json = dict[str, Any]
+
+
+def bounded(document: Json, rows: int) -> Json:
+    """The document with at most so many entries in each list.
+
+    ``left_out`` says for each list, by its path, how many entries are missing. Where the answer
+    would still be too long, lists are halved until it is not. Long texts end with an ellipsis.
+    """
+    rows = max(1, min(rows, MAX_ROWS))
+    while True:
+        left_out: dict[str, int] = {}
+        cut = _cut(document, rows, "", left_out)
+        answer: Json = {**cut, "left_out": left_out} if left_out else cut
+        if rows == 1 or len(json.dumps(answer)) <= MAX_CHARACTERS:
+            return answer
+        rows //= 2
+
+
+def _cut(value: Any, rows: int, path: str, left_out: dict[str, int]) -> Any:
+    if isinstance(value, dict):
+        return {
+            key: _cut(item, rows, f"{path}.{key}" if path else key, left_out)
+            for key, item in value.items()
+        }
+    if isinstance(value, list | tuple):
+        if len(value) > rows:
+            left_out[path] = left_out.get(path, 0) + len(value) - rows
+        return [_cut(item, rows, f"{path}[]", left_out) for item in value[:rows]]
+    if isinstance(value, str) and len(value) > MAX_TEXT:
+        return value[: MAX_TEXT - 1] + "…"
+    return value
