@@ -14,7 +14,7 @@ PARTS  := $(wildcard explorer/*.json explorer/*.ts explorer/*.html) \
 CPP    := $(shell find native -name '*.cpp' -o -name '*.h' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo install test check lint bench bench-doctor docs picture screenshots fuzz format clean
+.PHONY: help demo demo-llama install test check lint bench bench-doctor docs picture screenshots fuzz format clean
 
 help:  ## list what make can do
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 14
@@ -22,6 +22,9 @@ help:  ## list what make can do
 demo: install  ## profile a small training run, then RMSNorm on a simulated Trainium
 	@$(BIN)/trnscope demo
 	@$(BIN)/trnscope study rmsnorm
+
+demo-llama: install  ## make a small Llama faster by doing what the doctor says
+	@$(BIN)/python examples/llama/story.py
 
 install: $(VENV)/.trnscope $(PAGE)  ## make .venv with trnscope, its compiled scanner and the tools
 
