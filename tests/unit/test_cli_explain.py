@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from trnscope.advisor.registry import RULES
 from trnscope.cli.main import run
+from trnscope.report.explain import EVIDENCE_NOTE
 
 SMALL = str(Path(__file__).resolve().parents[2] / "docs" / "examples" / "small.json")
 CUT = str(Path(SMALL).with_name("cut.json"))
@@ -71,3 +73,15 @@ def test_the_manual_is_a_document_too(capsys: pytest.CaptureFixture[str]) -> Non
     rules = json.loads(capsys.readouterr().out)["rules"]
     assert [rule["code"] for rule in rules] == [rule.code for rule in RULES]
     assert all(len(rule["sections"]) == 7 for rule in rules)
+
+
+def test_evidence_can_be_looked_up_as_the_note_says(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["explain", SMALL]) == 0
+    out = capsys.readouterr().out
+    assert EVIDENCE_NOTE in out
+    first = re.search(r"longest slices: (\d+)", out)
+    assert first is not None
+    query = f"SELECT name, dur_ns FROM slices WHERE id = {first[1]}"
+    assert run(["sql", SMALL, query, "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert rows == [["enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 4_000_000]]

@@ -19,6 +19,10 @@ _SURE = {
     Confidence.LOW: "low: inferred from a pattern; check before you act on it",
 }
 _IDS_SHOWN = 5
+EVIDENCE_NOTE = (
+    'Slices are numbered as in trnscope sql PATH "SELECT * FROM slices WHERE id = N"; '
+    "trnscope open PATH draws them."
+)
 RECORDABLE = ("shapes", "stack")
 """Words of the reasons that an option of the recording would lift."""
 
@@ -31,6 +35,8 @@ def explain_lines(result: Explanation, view: View) -> Iterator[Text]:
         yield Text()
         yield from _evidence(number, finding)
     yield from _rest(result, timed, view)
+    if any(finding.evidence for finding in timed):
+        yield note(EVIDENCE_NOTE)
     yield from _list(
         "Hidden: takes time but costs none, because something else is the limit meanwhile",
         result.hidden,
@@ -105,8 +111,9 @@ def _evidence(number: int, finding: Finding) -> Iterator[Text]:
     if finding.taken_ns is not None:
         ids = ", ".join(map(str, finding.evidence[:_IDS_SHOWN]))
         more = " ..." if len(finding.evidence) > _IDS_SHOWN else ""
-        took = about_ns(finding.taken_ns)
-        yield _detail("evidence", f"takes {took} per step; longest slices: {ids}{more}")
+        took = f"takes {about_ns(finding.taken_ns)} per step"
+        took += ", its backward counted" if finding.with_backward else ""
+        yield _detail("evidence", f"{took}; longest slices: {ids}{more}")
     yield _detail("where", _where(finding))
     for at, attempt in enumerate(finding.tries):
         yield _detail("" if at else "try", attempt)
