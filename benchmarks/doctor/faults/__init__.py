@@ -1,0 +1,7 @@
+"""The faults, one file a family; importing this package fills the list."""
+
+from __future__ import annotations
+
+from benchmarks.doctor.faults import compiling, formats, host, loading, memory, operators
+
+__all__ = ["compiling", "formats", "host", "loading", "memory", "operators"]
