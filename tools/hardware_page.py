@@ -5,7 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from trnscope.hardware.chips import Chip, Quantity, chips
+from trnscope.hardware.neuroncore import instance_names
 from trnscope.model.units import format_rate
+from trnscope.sim.cost import CostModel
+from trnscope.sim.cost.collectives import TITLES
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "hardware.md"
 
@@ -23,8 +26,22 @@ _HEAD = """# Hardware whose peaks are known
 Generated from `src/trnscope/hardware/data/` by `make docs`. Peaks are dense; of one device as torch
 counts devices, or of one core where the row says so. `--hardware NAME` takes a name or an alias, in
 any case. A trace names its device by one of the aliases; a device that is not listed has no peaks,
-and a slice of one (MIG) is another device. Memory is that of the whole chip.
+and a slice of one (MIG) is another device. Memory is that of the whole chip. Data sheets often give
+peaks with sparsity: those are halved here, and the source says so.
 """
+
+_COLLECTIVES = """
+## Collectives of the simulated chips
+
+Simulated times of collectives follow laws fitted on published measurements
+(`data/neuron/collectives.toml`). Where a chip has no public measurement, the law of another one is
+used, and the row says so; `trnscope estimate` repeats it beside its collectives, and
+`CostModel.notes` holds it for a program.
+
+"""
+_COLLECTIVES += (
+    "| Chip | " + " | ".join(TITLES.values()) + " |\n" + "|---" * (len(TITLES) + 1) + "|"
+)
 
 
 def hardware_page() -> str:
@@ -34,6 +51,8 @@ def hardware_page() -> str:
     lines += [_row(chip) for chip in chips()]
     lines.append("\n## Names and sources\n")
     lines += [_sources(chip) for chip in chips()]
+    lines.append(_COLLECTIVES)
+    lines += _borrowed()
     return "\n".join(lines) + "\n"
 
 
@@ -57,7 +76,25 @@ def _sources(chip: Chip) -> str:
     every = [*chip.peaks.values(), chip.memory_bandwidth, chip.memory_bytes]
     sources = dict.fromkeys(each.source for each in every if each is not None)
     names = ", ".join(f"`{alias}`" for alias in chip.aliases)
-    return f"- **{chip.title}** (data version {chip.version}): {names}. {'; '.join(sources)}."
+    checked = f" Checked {chip.checked}." if chip.checked else ""
+    return (
+        f"- **{chip.title}** (data version {chip.version}): {names}. {'; '.join(sources)}.{checked}"
+    )
+
+
+def _borrowed() -> list[str]:
+    """A row for each law of each chip."""
+    rows: dict[str, list[str]] = {}
+    for name in instance_names():
+        model = CostModel.for_instance(name)
+        borrowed = {one.law: one.chip for one in model.collectives.borrowed}
+        rows[model.core.name] = [borrowed.get(law, "measured") for law in TITLES.values()]
+    return [
+        f"| `{chip}` | "
+        + " | ".join(cell if cell == "measured" else f"borrowed from {cell}" for cell in cells)
+        + " |"
+        for chip, cells in sorted(rows.items())
+    ]
 
 
 if __name__ == "__main__":

@@ -22,6 +22,11 @@ def test_every_number_has_a_unit_and_a_source(chip: Chip) -> None:
 
 
 @_BY_CHIP
+def test_a_gpu_says_when_its_numbers_were_compared_with_their_source(chip: Chip) -> None:
+    assert chip.kind == "neuron" or chip.checked.startswith("20")
+
+
+@_BY_CHIP
 def test_a_chip_has_what_a_roofline_needs(chip: Chip) -> None:
     assert chip.peak("float32") is not None
     bandwidth, size = chip.memory_bandwidth, chip.memory_bytes

@@ -1,8 +1,8 @@
 """What the hardware can do at most: one data file a chip, every number with its source.
 
-A file in ``data/`` holds ``name``, ``title``, ``kind``, ``version``, ``aliases`` (the names by
-which torch and its traces call the device) and tables of quantities, each with ``value``,
-``unit`` and ``source``:
+A file in ``data/`` holds ``name``, ``title``, ``kind``, ``version``, ``checked`` (when and against
+what the numbers were compared again), ``aliases`` (the names by which torch and its traces call the
+device) and tables of quantities, each with ``value``, ``unit`` and ``source``:
 
 ``[peaks.<dtype>]``
     Dense peak of one device in that type, or of one core where ``per_core = true``. Where the
@@ -63,6 +63,8 @@ class Chip:
     """``cuda``, ``hip``, ``neuron``, ``cpu``."""
     version: str
     """Version of the numbers; shown with whatever is computed from them."""
+    checked: str = ""
+    """When and against what the numbers were compared again; empty: they were not."""
     aliases: tuple[str, ...] = ()
     peaks: Mapping[str, Quantity] = field(default_factory=lambda: MappingProxyType({}))
     memory: Mapping[str, Quantity] = field(default_factory=lambda: MappingProxyType({}))
@@ -135,6 +137,7 @@ def read_chip(path: Path) -> Chip:
         title=data["title"],
         kind=data["kind"],
         version=data["version"],
+        checked=data.get("checked", ""),
         aliases=tuple(data.get("aliases", ())),
         peaks=_quantities(data.get("peaks", {})),
         memory=_quantities(data.get("memory", {})),

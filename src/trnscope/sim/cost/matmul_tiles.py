@@ -116,7 +116,8 @@ class _Product:
         return stage.batch, stage.m, _parts(stage.n, shards)
 
     def _time(self, plan: _Plan) -> float:
-        """The longer of the matrix engine's time and the operands' way from HBM."""
+        """The longer of the matrix engine's time and the operands' way from HBM, and what nothing
+        runs beside: the first block's and strip's way in, and the last tile's way out."""
         stage, core = self.stage, self.builder.core
         turns = (stage.rhs_transpose, stage.lhs_transpose)
         held_turn, moved_turn = turns if plan.swapped else turns[::-1]
@@ -124,7 +125,10 @@ class _Product:
         passes = self.builder.passes(stage.dtype)
         cycles = self.depth * (_cycles(plan.held, plan.moved) * passes + turned)
         loaded = (plan.held + plan.moved * plan.num_blocks) * stage.k * self.width
-        return max(core.engine("tensor").ns(cycles), loaded / core.dma_bytes_per_ns)
+        first = (plan.block + plan.strip) * stage.k * self.width
+        last = plan.block * plan.strip * item_bytes(stage.out_dtype)
+        alone = (first + last) / core.dma_bytes_per_ns
+        return max(core.engine("tensor").ns(cycles), loaded / core.dma_bytes_per_ns) + alone
 
     def emit(self) -> None:
         stage = self.stage
