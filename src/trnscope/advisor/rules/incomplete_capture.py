@@ -12,8 +12,10 @@ from trnscope.advisor.finding import Confidence
 from trnscope.advisor.rule import Claim, Rule
 from trnscope.advisor.words import percent
 from trnscope.analysis.launch import launch_calls, launches_without_work
+from trnscope.model.kinds import TrackKind
 from trnscope.store.reader import Trace
 
+_INSIDE = (TrackKind.DEVICE_ENGINE, TrackKind.DEVICE_QUEUE)
 MOST_UNLINKED = 0.4
 """Of the device time without a launch; beyond, what the host has to do with it is unknown. Ours."""
 
@@ -36,7 +38,7 @@ class IncompleteCaptureRule(Rule):
     -------------
     A file that is cut off or damaged; launches of which most have no device work (the device was
     not recorded, or a graph was captured and not run); device work of which more than 40 % has no
-    launch (the host was not recorded).
+    launch (the host was not recorded; a device profile of a NeuronCore alone is no such case).
 
     Why it costs time
     -----------------
@@ -120,7 +122,12 @@ def missing_part(trace: Trace) -> MissingPart | None:
 
 
 def _unlinked_share(trace: Trace) -> float:
-    """Of the device time, whose launch is not in the trace; 0 without device work."""
+    """Of the device time, whose launch is not in the trace; 0 without device work.
+
+    Engines and queues of a device profile do not count: it shows no host by design.
+    """
     work, dur = trace.launches.device_slice, trace.slices.dur_ns
+    inside = [track.kind in _INSIDE for track in trace.tracks]
     unlinked = work[~trace.launches.has_launch]
+    unlinked = unlinked[~np.array(inside, np.bool_)[trace.slices.track[unlinked]]]
     return int(dur[unlinked].sum()) / max(int(dur[work].sum()), 1)

@@ -18,7 +18,8 @@ from trnscope.store.tables import U32
 _READING_OPS = re.compile(
     r"^aten::(item|_local_scalar_dense|nonzero|is_nonzero|equal|masked_select)$"
 )
-_CALLS = re.compile(r"Synchronize|Memcpy|_wait|tensor_read")
+_CALLS = re.compile(r"Synchronize|Memcpy|^(?!kbl_exec|nrt_queue).*_wait|tensor_read")
+"""Not the Neuron runtime's own threads, nor a host that waits because the queue is full."""
 _HOST_TO_DEVICE = re.compile(r"HtoD|Host.?To.?Device", re.IGNORECASE)
 _WORDS = (
     (re.compile(r"^aten::(item|_local_scalar_dense|is_nonzero)$"), ".item() or float(tensor)"),

@@ -1,0 +1,63 @@
+"""Which communication of a step reduces gradients, and where in the step it is launched."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from trnscope.advisor.context import StepContext, once_per_context
+from trnscope.advisor.removal import DeviceCut, Removal
+from trnscope.model.intervals import I64
+from trnscope.model.kinds import SliceKind
+from trnscope.store.tables import U32
+
+_REDUCTION = re.compile(r"all_?reduce|reduce_?scatter", re.IGNORECASE)
+_CALLS = re.compile(r"^c10d::|^record_param_comms$|^_c10d_functional::")
+_KERNEL_16_BIT = re.compile(r"bf16|f16f16|s16816gemm_f16|fp16|h884|BFloat16|::Half", re.IGNORECASE)
+BACKWARD = re.compile(r"^autograd::engine::evaluate_function")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Reductions:
+    """All-reduces and reduce-scatters of the window whose launch is known, by launch."""
+
+    slices: U32
+    launched_ns: I64
+
+
+@once_per_context
+def reductions(context: StepContext) -> Reductions:
+    """Empty where there are none."""
+    ids = context.device(SliceKind.COLLECTIVE, pattern=_REDUCTION)
+    launches = context.trace.launches
+    rows = np.flatnonzero(np.isin(launches.device_slice, ids) & launches.has_launch)
+    launched = context.trace.slices.start_ns[launches.launch_slice[rows]]
+    order = np.argsort(launched, kind="stable")
+    return Reductions(np.asarray(launches.device_slice[rows][order], np.uint32), launched[order])
+
+
+def removal_of(context: StepContext, collectives: U32) -> Removal:
+    """Some collectives gone, with the calls that launched them."""
+    calls = context.outermost(context.ops(_CALLS))
+    mine = context.launches_of(collectives)
+    host = context.host_removal(calls[context.holds(calls, mine)])
+    return replace(host, device=(DeviceCut(np.sort(collectives)),))
+
+
+def step_of(context: StepContext, times: I64) -> I64:
+    """The number of the step in the window that each time lies in."""
+    ends = np.array([step.end_ns for step in context.window.steps], np.int64)
+    return np.searchsorted(ends, times, side="right")
+
+
+def is_compute_16_bit(context: StepContext) -> bool:
+    """Whether ops or kernels of the window compute in bfloat16 or float16."""
+    types = context.trace.attribute("input_types")
+    if types is not None:
+        has, text = types.of(context.ops())
+        found = {context.trace.strings[one] for one in np.unique(text[has]).tolist()}
+        if any("BFloat16" in one or "Half" in one for one in found):
+            return True
+    return context.device(SliceKind.KERNEL, pattern=_KERNEL_16_BIT).size > 0

@@ -1,0 +1,189 @@
+"""What a trace shows of NeuronCores: programs, engines, and where the time of programs goes."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass
+
+import numpy as np
+
+from trnscope.advisor.context import StepContext, once_per_context
+from trnscope.advisor.removal import DeviceCut, Removal
+from trnscope.model.intervals import I64, Intervals
+from trnscope.model.kinds import DeviceKind, SliceKind, TrackKind
+from trnscope.store.tables import U32
+
+COMPUTING = ("tensor", "vector", "scalar", "gpsimd")
+"""Engines that compute; the sync engine only starts transfers."""
+_CORE = re.compile(r" \(core \d+\)$")
+_PARTS = (SliceKind.INSTRUCTION, SliceKind.KERNEL, SliceKind.MEMCPY)
+
+
+def neuron_tracks(context: StepContext, kind: TrackKind) -> list[int]:
+    """Tracks of this kind on NeuronCores."""
+    return [
+        number
+        for number, track in enumerate(context.trace.tracks)
+        if track.kind is kind
+        and track.device is not None
+        and track.device.kind is DeviceKind.NEURON
+    ]
+
+
+@once_per_context
+def programs(context: StepContext) -> U32:
+    """Executions of programs (NEFFs) on NeuronCores that start in the window, rising."""
+    ids = context.device(SliceKind.KERNEL)
+    streams = neuron_tracks(context, TrackKind.DEVICE_STREAM)
+    return np.asarray(ids[np.isin(context.trace.slices.track[ids], streams)], np.uint32)
+
+
+def programs_of(context: StepContext, ops: U32) -> U32:
+    """Programs that some ops launched: in their own time, or by the id that both carry where the
+    runtime launches from threads of its own (system profiles)."""
+    mine = programs(context)
+    launched = mine[np.isin(mine, context.launched_in(ops))]
+    known = context.trace.attribute("external_id")
+    if launched.size or known is None:
+        return launched
+    of_ops, of_programs = known.of(ops), known.of(mine)
+    ids = of_ops[1][of_ops[0]]
+    return mine[of_programs[0] & np.isin(of_programs[1], ids)]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class EngineTime:
+    """When the engines and the DMA queues of the NeuronCores worked in the window."""
+
+    engines: dict[str, Intervals]
+    """By name; the physical cores of one device run the same program and count once."""
+    instructions: dict[str, U32]
+    dma: Intervals
+    transfers: U32
+    whole: Intervals
+    """When programs ran, where that is recorded; else from the first begin to the last end."""
+
+    @property
+    def limit(self) -> str:
+        """The engine that works longest."""
+        return max(self.engines, key=lambda name: self.engines[name].total)
+
+    def alone(self, name: str) -> Intervals:
+        """When this engine works, no other does, and no transfer runs."""
+        time = self.engines[name].subtract(self.dma)
+        for other, theirs in self.engines.items():
+            time = time if other == name else time.subtract(theirs)
+        return time
+
+    @property
+    def dma_alone(self) -> Intervals:
+        """When transfers run and no engine works."""
+        time = self.dma
+        for theirs in self.engines.values():
+            time = time.subtract(theirs)
+        return time
+
+
+EFFICIENT_BYTES = 2440
+"""Of a transfer in each of 128 partitions, from which on it runs at the full rate: public
+measurements of DMA efficiency on Trainium2 follow bytes / max(bytes, 2440) within 4 %."""
+PARTITIONS = 128
+SMALL_BYTES = EFFICIENT_BYTES * PARTITIONS // 2
+"""A transfer below runs at half the rate or less."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SmallTransfers:
+    """Transfers too small to be quick."""
+
+    slices: U32
+    sizes: I64
+    exposed_ns: int
+    """When they run, and neither an engine nor a larger transfer."""
+
+    @property
+    def lost(self) -> float:
+        """Of their time, what transfers of an efficient size would not take."""
+        each = self.sizes / PARTITIONS
+        return 1.0 - float(np.sum(each) / np.sum(np.maximum(each, EFFICIENT_BYTES)))
+
+
+def small_transfers(context: StepContext, found: EngineTime) -> SmallTransfers | None:
+    """Absent where there are none, or their sizes are not known."""
+    known = context.trace.attribute("bytes")
+    if known is None:
+        return None
+    has, value = known.of(found.transfers)
+    sizes = value.astype(np.int64)
+    small = has & (sizes > 0) & (sizes < SMALL_BYTES)
+    if not small.any():
+        return None
+    ids = found.transfers[small]
+    time = context.union_of(ids).subtract(context.union_of(found.transfers[~small]))
+    for engine in found.engines.values():
+        time = time.subtract(engine)
+    return SmallTransfers(ids, sizes[small], time.total)
+
+
+@once_per_context
+def engine_time(context: StepContext) -> EngineTime | None:
+    """Absent where no engines were recorded."""
+    slices = context.trace.slices
+    ids = context.inside(slices.of_kind(*_PARTS))
+    by_engine: defaultdict[str, list[U32]] = defaultdict(list)
+    for track in neuron_tracks(context, TrackKind.DEVICE_ENGINE):
+        name = _CORE.sub("", _name_of(context, track))
+        if name in COMPUTING:
+            by_engine[name].append(ids[slices.track[ids] == track])
+    if not by_engine:
+        return None
+    queues = neuron_tracks(context, TrackKind.DEVICE_QUEUE)
+    transfers = np.asarray(ids[np.isin(slices.track[ids], queues)], np.uint32)
+    instructions = {name: np.concatenate(parts) for name, parts in by_engine.items()}
+    engines = {name: context.union_of(found) for name, found in instructions.items()}
+    dma = context.union_of(transfers)
+    return EngineTime(engines, instructions, dma, transfers, _whole(context, engines, dma))
+
+
+def _name_of(context: StepContext, track: int) -> str:
+    found = context.trace.tracks[track]
+    return found.thread_name or found.thread
+
+
+def _whole(context: StepContext, engines: dict[str, Intervals], dma: Intervals) -> Intervals:
+    ran = context.union_of(programs(context))
+    if len(ran):
+        return ran
+    everything = dma
+    for time in engines.values():
+        everything = everything.union(time)
+    if len(everything) == 0:
+        return everything
+    return Intervals(everything.start[:1], everything.end[-1:])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Shorter:
+    """Programs that take less time: as removals for the replay, or without one as plain time."""
+
+    low: Removal | None
+    likely: Removal | None
+    high: Removal | None
+    direct_ns: tuple[int, int, int] | None
+
+
+def shorter_programs(
+    context: StepContext, gone_ns: int, whole_ns: int, shares: tuple[float, float, float]
+) -> Shorter:
+    """Without these shares (low, likely, high) of some of the time in which programs run.
+
+    A device profile alone has no host to replay: its figures are that time itself.
+    """
+    ids = programs(context)
+    if ids.size == 0 or context.replay is None:
+        low, likely, high = (context.per_step(round(share * gone_ns)) for share in shares)
+        return Shorter(None, None, None, (low, likely, high))
+    part = min(1.0, gone_ns / max(whole_ns, 1))
+    cuts = [Removal((), (DeviceCut(ids, share * part),)) for share in shares]
+    return Shorter(cuts[0], cuts[1], cuts[2], None)
