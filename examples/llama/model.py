@@ -58,18 +58,18 @@ class Attention(nn.Module):
 
     def forward(self, x: torch.Tensor, rotation: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
         """(batch, tokens, width) to the same."""
-        query = rotate(self._heads(self.query(x), self.config.num_heads), rotation)
-        key = rotate(self._heads(self.key(x), self.config.num_kv_heads), rotation)
-        value = self._heads(self.value(x), self.config.num_kv_heads)
+        query = rotate(self._heads(self.query(x)), rotation)
+        key = rotate(self._heads(self.key(x)), rotation)
+        value = self._heads(self.value(x))
         # Fused attention needs as many heads of keys and values as of queries.
         shared = self.config.num_heads // self.config.num_kv_heads
         key, value = (x.repeat_interleave(shared, dim=1) for x in (key, value))
         mixed = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
         return self.out(mixed.transpose(1, 2).flatten(2))
 
-    def _heads(self, x: torch.Tensor, num_heads: int) -> torch.Tensor:
+    def _heads(self, x: torch.Tensor) -> torch.Tensor:
         batch, tokens, _ = x.shape
-        return x.view(batch, tokens, num_heads, self.config.head_width).transpose(1, 2)
+        return x.view(batch, tokens, -1, self.config.head_width).transpose(1, 2)
 
 
 class SwiGLU(nn.Module):

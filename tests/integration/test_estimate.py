@@ -77,6 +77,58 @@ def test_a_billion_parameters(tmp_path: Path) -> None:
     assert one["mfu"] == pytest.approx(expected, rel=0.01)
 
 
+def test_a_layer_split_over_four_cores(tmp_path: Path) -> None:
+    script = [TRAIN, "--preset", "1b", "--device", "neuron", "--batch", "1", "--tokens", "256"]
+    whole = estimate(tmp_path, *script)
+    found = estimate(tmp_path, "--tp", "4", "--dp", "2", *script)
+    assert found["matrix_flops_per_step"] == pytest.approx(whole["matrix_flops_per_step"] / 4)
+    group = found["one_core"]
+    assert (group["tp"], group["num_cores"], found["layout"]["num_cores"]) == (4, 4, 8)
+    parameters = whole["one_core"]["memory"]["parameters_bytes"]
+    assert group["memory"]["parameters_bytes"] == pytest.approx(parameters / 4, rel=1e-3)
+    # 16 layers of two parts forward and backward, the embedding, and the output layer's gradient;
+    # bfloat16 activations of 256 tokens, and their logits
+    sent = {(one["kind"], one["bytes"]): one["count"] for one in group["collectives"]}
+    assert sent == {
+        ("all_reduce", 256 * 2048 * 2): 4 * 16 + 2,
+        ("all_gather", 256 * 128_256 * 2): 1,
+    }
+    assert sum(group["parts_ns"].values()) == group["step_ns"]
+    assert found["borrowed_laws"]
+    assert found["layout"]["tokens_per_s"] == pytest.approx(
+        2 * 256 / found["layout"]["step_ns"] * 1e9
+    )
+
+
+FIXED_HEADS = """
+import torch
+from torch import nn
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.qkv, self.out = nn.Linear(64, 192), nn.Linear(64, 64)
+    def forward(self, x):
+        query, key, value = self.qkv(x).view(2, 16, 3, 64).unbind(2)
+        return self.out(query * key * value)
+with torch.device("neuron"):
+    model = Attention()
+    print(model(torch.zeros(2, 16, 64)).sum().item())
+"""
+
+
+@pytest.mark.parametrize(("tp", "said"), [(2, "it fails then (shape '[2, 16, 3, 64]'"), (5, "192")])
+def test_a_script_whose_shapes_are_fixed_cannot_be_split(
+    tmp_path: Path, tp: int, said: str
+) -> None:
+    (tmp_path / "fixed.py").write_text(FIXED_HEADS)
+    done = run(["-m", "trnscope", "estimate", "--tp", str(tp), "fixed.py"], tmp_path)
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert f"fixed.py cannot be split over --tp {tp} cores: " in line
+    assert said in line
+    assert "view(batch, tokens, -1, head_width)" in line
+
+
 INFERENCE = """
 import torch
 with torch.device("neuron"):

@@ -30,7 +30,13 @@ from trnscope.estimate.memory import (
 )
 from trnscope.estimate.options import EstimateOptions
 from trnscope.estimate.parts import Span, execution_spans, split, take_off
-from trnscope.estimate.recorded import Batch, OptimizerWork, Recorded, Unit
+from trnscope.estimate.recorded import (
+    Batch,
+    OptimizerWork,
+    Recorded,
+    TensorCollective,
+    Unit,
+)
 from trnscope.estimate.run import check_used
 from trnscope.report.view import View
 from trnscope.sim.cost import CostModel
@@ -64,6 +70,12 @@ def test_a_layout_needs_as_many_cores_as_its_product() -> None:
         Layout(8, 16).check_fits("trn2.48xlarge", 64, 2)
     with pytest.raises(UsageError, match="--fsdp 0"):
         Layout(fsdp=0)
+    with pytest.raises(UsageError, match="--tp 0"):
+        Layout(tp=0)
+    assert Layout(2, 4, 8).num_cores == 64
+    assert Layout(2, 4, 8).num_batches == 8
+    with pytest.raises(UsageError, match=r"2 x 4 x 16 cores are more than the 64 of .*--tp"):
+        Layout(2, 4, 16).check_fits("trn2.48xlarge", 64, 2)
 
 
 # ---- parts of the step
@@ -161,6 +173,19 @@ def test_a_sharded_optimizer_saves_bytes_but_no_dispatch() -> None:
     assert sharded_optimizer_ns(240, work, 4) == 240 * 60 // 120
     assert sharded_optimizer_ns(240, work, 1) == 240
     assert sharded_optimizer_ns(0, [], 4) == 0
+
+
+def test_what_is_sent_within_layers_hides_behind_nothing() -> None:
+    within = (TensorCollective("all_reduce", 7, 2), TensorCollective("all_gather", 5, 1))
+    sent = communication(UNITS, Layout(tp=4), OneNsAByte(), within=within)
+    assert [(one.kind, one.num_bytes, one.num_ranks) for one in sent.all] == [
+        ("all_reduce", 7, 4),
+        ("all_reduce", 7, 4),
+        ("all_gather", 5, 4),
+    ]
+    time = layout_time(Phases(100, 200, 50), sent, optimizer_ns=50)
+    assert time.exposed_ns == 7 + 7 + 5 + 3 * 5
+    assert time.step_ns == time.serial_ns == 350 + 19 + 15
 
 
 # ---- memory
@@ -264,6 +289,7 @@ def test_an_estimate_on_one_core(tmp_path: Path) -> None:
     assert result.placed.tokens_per_s == pytest.approx(128 / 1_000e-9)
     assert result.remedies == ()
     assert result.to_json()["fits"] is True
+    assert result.to_json()["borrowed_laws"] == [], "it has no collectives"
 
 
 def test_what_does_not_fit_says_what_would(tmp_path: Path) -> None:
@@ -292,8 +318,32 @@ def test_a_layout_multiplies_the_batch_and_adds_collectives(tmp_path: Path) -> N
     assert placed.mfu == pytest.approx(0.5 * 1_000 / placed.time.step_ns)
 
 
+def test_cores_that_share_a_layer_share_a_batch_and_what_they_send(tmp_path: Path) -> None:
+    within = (TensorCollective("all_reduce", 1 << 20, 6),)  # of two steps
+    result = estimated(tmp_path, Layout(dp=2, tp=4), tp=4, tensor_collectives=within)
+    model = CostModel.for_instance("trn2.48xlarge")
+    each = model.collective(CollectiveSpec("all_reduce", 1 << 20, 4))
+    group = result.one_core
+    assert group.layout == Layout(tp=4)
+    assert group.time.step_ns == 1_000 + 3 * (each.device_ns + each.host_ns)
+    assert group.parts_ns["collective"] == 3 * (each.device_ns + each.host_ns)
+    assert group.tokens_per_s == pytest.approx(128 / group.time.step_ns * 1e9)
+    assert result.placed.tokens_per_s == pytest.approx(2 * 128 / result.placed.time.step_ns * 1e9)
+    document = result.to_json()
+    assert document["borrowed_laws"] == [
+        "time of a collective within a graph: borrowed from trn1, none of trn2 is public"
+    ]
+    text = "\n".join(line.plain for line in estimate_lines(result, View(simulated="m")))
+    assert "dp 2 x tp 4" in text
+    assert "borrowed from trn1" in text
+
+
 def test_what_was_recorded_survives_its_file(tmp_path: Path) -> None:
-    before = recorded(optimizer_work=(OptimizerWork(1, 2, 3, 4),))
+    before = recorded(
+        optimizer_work=(OptimizerWork(1, 2, 3, 4),),
+        tp=2,
+        tensor_collectives=(TensorCollective("all_reduce", 8, 4),),
+    )
     before.write(tmp_path / "r.json")
     assert Recorded.read(tmp_path / "r.json") == before
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from trnscope.estimate.layout import Layout
-from trnscope.estimate.recorded import OptimizerWork, Unit
+from trnscope.estimate.recorded import OptimizerWork, TensorCollective, Unit
 from trnscope.sim.signature import CollectiveKind, CollectiveSpec, ExecutionCost
 
 BUCKET_BYTES = 25 << 20
@@ -50,11 +50,13 @@ class Communication:
     forward: tuple[Transfer, ...]
     backward: tuple[Transfer, ...]
     """Gathers in the order of their use, then reductions in the order in which they are ready."""
+    tensor: tuple[Transfer, ...] = ()
+    """Within the layers, where the work before and after waits for them: nothing hides them."""
 
     @property
     def all(self) -> tuple[Transfer, ...]:
         """Of the whole step."""
-        return self.forward + self.backward
+        return self.forward + self.backward + self.tensor
 
     @property
     def time_ns(self) -> int:
@@ -68,9 +70,16 @@ class Communication:
 
 
 def communication(
-    units: Sequence[Unit], layout: Layout, costs: CollectiveCosts, num_calls: int = 1
+    units: Sequence[Unit],
+    layout: Layout,
+    costs: CollectiveCosts,
+    num_calls: int = 1,
+    within: Sequence[TensorCollective] = (),
 ) -> Communication:
-    """Gathers of parameters for each of the ``num_calls``; gradients are reduced once a step."""
+    """Gathers of parameters for each of the ``num_calls``; gradients are reduced once a step.
+
+    ``within``: a step's collectives within the layers of a tensor parallel group.
+    """
 
     def transfer(kind: CollectiveKind, num_bytes: int, num_ranks: int) -> Transfer:
         cost = costs.collective(CollectiveSpec(kind, num_bytes, num_ranks))
@@ -87,7 +96,12 @@ def communication(
         sizes = _buckets(trained, layout)
         reductions += [transfer("all_reduce", num_bytes, layout.dp) for num_bytes in sizes]
     again = gathers[::-1] if trained else []
-    return Communication(tuple(gathers), tuple(again + reductions))
+    tensor = [
+        one
+        for sent in within
+        for one in [transfer(sent.kind, sent.num_bytes, layout.tp)] * sent.count
+    ]
+    return Communication(tuple(gathers), tuple(again + reductions), tuple(tensor))
 
 
 def _buckets(trained: Sequence[Unit], layout: Layout) -> list[int]:
@@ -128,11 +142,12 @@ class LayoutTime:
 def layout_time(phases: Phases, sent: Communication, optimizer_ns: int) -> LayoutTime:
     """The step when collectives run beside the work of their phase.
 
-    The first gather of each phase has nothing to run beside, and neither has the last reduction;
-    the host's launches add to the step.
+    The first gather of each phase has nothing to run beside, and neither has the last reduction,
+    nor has what is sent within a layer; the host's launches add to the step.
     """
     exposed_ns = _exposed(sent.forward, phases.forward_ns, tail=False)
     exposed_ns += _exposed(sent.backward, phases.backward_ns, tail=True)
+    exposed_ns += sum(one.time_ns for one in sent.tensor)
     work_ns = phases.forward_ns + phases.backward_ns + optimizer_ns + sent.host_ns
     return LayoutTime(work_ns + exposed_ns, work_ns + sent.time_ns, exposed_ns + sent.host_ns)
 

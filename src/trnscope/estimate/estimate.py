@@ -6,7 +6,7 @@ Pure arithmetic on what was recorded; every time is simulated.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trnscope.estimate.communication import (
     Communication,
@@ -16,18 +16,21 @@ from trnscope.estimate.communication import (
     layout_time,
     sharded_optimizer_ns,
 )
-from trnscope.estimate.layout import ONE_CORE, Layout
+from trnscope.estimate.layout import Layout
 from trnscope.estimate.memory import Peak, peak
 from trnscope.estimate.options import EstimateOptions
 from trnscope.estimate.parts import COLLECTIVE, HOST, take_off
-from trnscope.estimate.recorded import Recorded, Unit
+from trnscope.estimate.recorded import Recorded, TensorCollective, Unit
 from trnscope.model.units import format_bytes
 from trnscope.sim.cost import CostModel
+from trnscope.sim.cost.collectives import TITLES
 
 COMFORTABLE = 0.9
 """Share of the capacity that a remedy may fill: programs and fragments need some too."""
 MEMORY_CAPACITY = "memory capacity"
 """The binding resource where the step does not fit."""
+_LAWS = (TITLES["in_graph"], TITLES["barrier"])
+"""What the collectives of an estimate rest on: eager ones, within an instance."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +91,7 @@ class Placed:
         return {
             "dp": self.layout.dp,
             "fsdp": self.layout.fsdp,
+            "tp": self.layout.tp,
             "num_cores": self.layout.num_cores,
             "step_ns": self.time.step_ns,
             "step_without_overlap_ns": self.time.serial_ns,
@@ -133,7 +137,9 @@ class Estimate:
     """Empty where it fits."""
     samples: int | None
     tokens: int | None
-    """Per step and core."""
+    """Per step and core, or group of cores that share a batch."""
+    borrowed: tuple[str, ...] = ()
+    """Laws of its collectives that were measured on another chip."""
 
     def to_json(self) -> dict[str, object]:
         """See docs/reference/json.md."""
@@ -159,6 +165,7 @@ class Estimate:
             "tokens_per_step": self.tokens,
             "one_core": self.one_core.to_json(),
             "layout": self.placed.to_json(),
+            "borrowed_laws": list(self.borrowed) if self.placed.sent.all else [],
             "fits": self.placed.missing_bytes == 0,
             "remedies": [one.to_json() for one in self.remedies],
             "assumptions": list(assumptions(self)),
@@ -182,11 +189,12 @@ def estimate_of(
         options.script,
         recorded,
         used,
-        place(ONE_CORE),
+        place(options.layout.one_group),
         placed,
         _remedies(recorded, placed, model),
         samples,
         tokens,
+        tuple(str(one) for one in model.collectives.borrowed if one.law in _LAWS),
     )
 
 
@@ -201,12 +209,14 @@ def _place(
     steps = recorded.num_steps
     phases = phases_of(recorded)
     num_calls = 1 if recorded.batch is None else max(1, recorded.batch.num_calls)
-    sent = communication(recorded.units, layout, model, num_calls)
+    sent = communication(
+        recorded.units, layout, model, num_calls, _within(recorded.tensor_collectives, steps)
+    )
     optimizer_ns = sharded_optimizer_ns(phases.optimizer_ns, recorded.optimizer_work, layout.fsdp)
     time = layout_time(phases, sent, optimizer_ns)
 
     def rate(count: int | None) -> float | None:
-        return None if count is None else count * layout.num_cores / time.step_ns * 1e9
+        return None if count is None else count * layout.num_batches / time.step_ns * 1e9
 
     return Placed(
         layout,
@@ -219,6 +229,11 @@ def _place(
         rate(samples),
         rate(tokens),
     )
+
+
+def _within(sent: tuple[TensorCollective, ...], steps: int) -> tuple[TensorCollective, ...]:
+    """Of one step."""
+    return tuple(replace(one, count=round(one.count / steps)) for one in sent)
 
 
 def phases_of(recorded: Recorded) -> Phases:
@@ -256,7 +271,7 @@ def _remedies(recorded: Recorded, placed: Placed, model: CostModel) -> tuple[Rem
         return ()
     found: list[Remedy] = []
     shards = placed.layout.fsdp * 2
-    while shards * placed.layout.dp <= model.num_logical_cores:
+    while shards * placed.layout.dp * placed.layout.tp <= model.num_logical_cores:
         total = _peak(recorded, shards).total
         if total <= COMFORTABLE * placed.capacity_bytes:
             found.append(Remedy(f"--fsdp {shards}: split over {shards} cores", total))
@@ -295,7 +310,13 @@ def assumptions(estimate: Estimate) -> tuple[str, ...]:
                 else f", {recorded.batch.num_calls} calls a step"
             )
         )
-    if layout.num_cores > 1:
+    if layout.tp > 1:
+        found.append(
+            f"tensor parallel: {layout.tp} cores share the heads, the inner widths and the "
+            "vocabulary, and sum (the logits: gather) their parts before they go on; norms and "
+            "residuals are done by each"
+        )
+    if layout.num_batches > 1:
         found.append(
             "each core runs the recorded step on a batch of its own; cores do not slow one "
             "another down but for HBM that they share evenly"
@@ -311,4 +332,6 @@ def assumptions(estimate: Estimate) -> tuple[str, ...]:
         )
     if layout.dp > 1 and layout.fsdp == 1:
         found.append("gradients are averaged in buckets of 25 MiB, torch's default")
+    if estimate.placed.sent.all:
+        found += estimate.borrowed
     return tuple(found)

@@ -69,14 +69,15 @@ def _what_ran(estimate: Estimate) -> str:
 
 def _columns(estimate: Estimate) -> list[Placed]:
     both = [estimate.one_core, estimate.placed]
-    return both if estimate.placed.layout.num_cores > 1 else both[:1]
+    return both if estimate.placed.layout != estimate.one_core.layout else both[:1]
 
 
 def _head(placed: Placed) -> str:
     layout = placed.layout
     if layout.num_cores == 1:
         return "one core"
-    named = [f"{name} {size}" for name, size in (("dp", layout.dp), ("fsdp", layout.fsdp))]
+    sizes = (("dp", layout.dp), ("fsdp", layout.fsdp), ("tp", layout.tp))
+    named = [f"{name} {size}" for name, size in sizes]
     return " x ".join(text for text in named if not text.endswith(" 1"))
 
 
@@ -88,7 +89,7 @@ def _step_table(estimate: Estimate) -> Table:
         return [name, *cells]
 
     rows = [row("step", [format_ns(one.time.step_ns) for one in places])]
-    if len(places) > 1:
+    if places[-1].layout.num_batches > 1:
         rows.append(row("step, no overlap", [format_ns(one.time.serial_ns) for one in places]))
     if estimate.tokens is not None:
         rows.append(row("tokens/s, all cores", [_rate(one.tokens_per_s) for one in places]))

@@ -9,6 +9,7 @@ import atexit
 import os
 import runpy
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from trnscope.capture.hooks import ModuleHooks, OptimizerHooks, when_first_call
@@ -16,8 +17,9 @@ from trnscope.capture.options import StepsBy
 from trnscope.capture.simulation import SimulatedTarget, activate
 from trnscope.capture.steps import StepFinder
 from trnscope.estimate.add_up import add_up
-from trnscope.estimate.options import MeasureSettings
+from trnscope.estimate.options import MeasureSettings, refusal_file
 from trnscope.estimate.stretch import Stretch, StretchData
+from trnscope.estimate.tensor_parallel import SplitError, TensorParallel
 from trnscope.estimate.tracked import TrackedModel
 from trnscope.sim.activation import active_device
 from trnscope.sim.virtual_trace.steps import with_steps
@@ -35,7 +37,12 @@ def main(settings: MeasureSettings, result: Path, command: list[str]) -> None:
     atexit.register(session.script_ends)
     sys.argv = command
     sys.path[0] = str(Path(command[0]).resolve().parent)
-    runpy.run_path(command[0], run_name="__main__")
+    try:
+        runpy.run_path(command[0], run_name="__main__")
+    except Exception as error:
+        if settings.tp == 1:
+            raise
+        session.refuse(error)
 
 
 class Session:
@@ -52,7 +59,17 @@ class Session:
         self._is_over = False
         self._optimizers = OptimizerHooks(self)
         self._modules = ModuleHooks(self)
+        # Before anything is recorded: it changes the shapes of the first call.
+        self._split = TensorParallel(settings.tp) if settings.tp > 1 else None
         when_first_call(self._begin)
+
+    def refuse(self, error: Exception) -> None:
+        """The script fails with its layers split: say why in one line, and record nothing."""
+        self._is_over = True
+        reason = str(error).strip().splitlines() or [type(error).__name__]
+        said = reason[0] if isinstance(error, SplitError) else f"it fails then ({reason[0]})"
+        refusal_file(self._result).write_text(said, encoding="utf-8")
+        sys.exit(1)
 
     def optimizer_made(self, optimizer: object) -> None:
         """It decides the steps from now on."""
@@ -93,6 +110,8 @@ class Session:
 
     def _begin(self) -> None:
         self._tracked.begin()
+        if self._split is not None:
+            self._split.begin()
         self._stretch = Stretch(active_device(), self._tracked, self._num_steps)
 
     def _step_ended(self) -> None:
@@ -117,7 +136,11 @@ class Session:
         found, trace = self._finder.found, self._settings.trace
         write_trace(with_steps(data.recording, data.steps), Path(trace))
         steps_by = StepsBy.FORWARD if found is None else found
-        add_up(data, active_device(), steps_by.value, trace).write(self._result)
+        recorded = add_up(data, active_device(), steps_by.value, trace)
+        if self._split is not None:
+            sent = self._split.sent()
+            recorded = replace(recorded, tp=self._settings.tp, tensor_collectives=sent)
+        recorded.write(self._result)
 
 
 def _end_process() -> None:

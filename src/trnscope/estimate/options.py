@@ -20,6 +20,8 @@ class MeasureSettings:
     warmup: int
     trace: str
     """The file to write the timeline to."""
+    tp: int = 1
+    """Cores over which the script's layers are split."""
 
     def to_text(self) -> str:
         """For a command line."""
@@ -29,6 +31,11 @@ class MeasureSettings:
     def from_text(text: str) -> MeasureSettings:
         """The inverse of :meth:`to_text`."""
         return MeasureSettings(**json.loads(text))
+
+
+def refusal_file(result: Path) -> Path:
+    """Where the process that runs the script says why it cannot be split."""
+    return result.with_suffix(".refused")
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from trnscope.estimate.memory import MemoryPoint
+from trnscope.sim.signature import CollectiveKind
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,15 @@ class OptimizerWork:
     fixed_ns: int
     device_ns: int
     count: int = 1
+
+
+@dataclass(frozen=True)
+class TensorCollective:
+    """What the cores of a tensor parallel group exchange, so many times in all steps."""
+
+    kind: CollectiveKind
+    num_bytes: int
+    count: int
 
 
 @dataclass(frozen=True)
@@ -78,6 +88,9 @@ class Recorded:
     batch: Batch | None
     num_cores_used: int
     trace: str | None = None
+    tp: int = 1
+    """Cores over which the layers were split; the step is that of one of them."""
+    tensor_collectives: tuple[TensorCollective, ...] = ()
 
     def write(self, path: Path) -> None:
         """As JSON."""
@@ -92,6 +105,9 @@ class Recorded:
             optimizer_work=tuple(OptimizerWork(**row) for row in document.pop("optimizer_work")),
             memory=tuple(MemoryPoint(**row) for row in document.pop("memory")),
             units=tuple(Unit(**row) for row in document.pop("units")),
+            tensor_collectives=tuple(
+                TensorCollective(**row) for row in document.pop("tensor_collectives")
+            ),
             batch=None if batch is None else Batch(**{**batch, "shape": tuple(batch["shape"])}),
             **document,
         )

@@ -41,6 +41,12 @@ def estimate(
             "--fsdp", min=1, metavar="N", help="Fully sharded: cores that share one copy."
         ),
     ] = 1,
+    tp: Annotated[
+        int,
+        typer.Option(
+            "--tp", min=1, metavar="N", help="Tensor parallel: cores that share each layer."
+        ),
+    ] = 1,
     steps: Annotated[int, typer.Option("--steps", min=1, metavar="N", help="Steps to record.")] = 1,
     warmup: Annotated[
         int, typer.Option("--warmup", min=0, metavar="N", help="Steps to skip first.")
@@ -75,6 +81,7 @@ def estimate(
     Example:
       trnscope estimate train.py
       trnscope estimate --fsdp 8 --dp 4 train.py --batch 1
+      trnscope estimate --tp 8 --dp 8 train.py
       trnscope estimate --instance trn1.32xlarge --json infer.py
     """
     from trnscope.cli.output import print_compact_json, print_lines, text_width
@@ -84,7 +91,7 @@ def estimate(
     from trnscope.estimate.run import estimate_script
     from trnscope.report.view import View
 
-    layout = Layout(dp, fsdp)
+    layout = Layout(dp, fsdp, tp)
     result = estimate_script(
         EstimateOptions(
             script,

@@ -46,6 +46,12 @@ class Borrowed:
     """What it gives, in words."""
     chip: str
     """Where it was measured."""
+    user: str
+    """The chip that has none of its own."""
+
+    def __str__(self) -> str:
+        """In a sentence."""
+        return f"{self.law}: borrowed from {self.chip}, none of {self.user} is public"
 
 
 @dataclass(frozen=True)
@@ -83,7 +89,7 @@ class CollectiveModel:
         chip = self.instance.core.name
         used = {law: measured_on[law] for law in ("in_graph", "inter_node", "compiled")}
         used["barrier"] = measured_on[f"barrier_{self._barrier_chip}"]
-        return tuple(Borrowed(TITLES[law], at) for law, at in used.items() if at != chip)
+        return tuple(Borrowed(TITLES[law], at, chip) for law, at in used.items() if at != chip)
 
     @property
     def borrowed_from(self) -> str | None:

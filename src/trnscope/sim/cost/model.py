@@ -46,10 +46,7 @@ class CostModel:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of its times should know: laws that were measured on another chip."""
-        return tuple(
-            f"{one.law}: borrowed from {one.chip}, none of {self.core.name} is public"
-            for one in self.collectives.borrowed
-        )
+        return tuple(str(one) for one in self.collectives.borrowed)
 
     @property
     def num_logical_cores(self) -> int:
