@@ -152,6 +152,59 @@ def hooking(node: str) -> Case:
     return steps(write)
 
 
+def zeroing(op: str) -> Case:
+    """Gradients are filled by this op, and backward adds to them."""
+
+    def write(made: MadeTrace) -> None:
+        made.range("Optimizer.zero_grad#SGD.zero_grad", 10, lambda: made.op(op, 300))
+        made.op("aten::addmm", 1000)
+        made.op(
+            "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad",
+            5,
+            lambda: made.op("aten::add_", 300),
+        )
+
+    return steps(write)
+
+
+def looking_up(rows: int) -> Case:
+    """A dense gradient of a table of so many rows, and one op of the optimizer on all of it."""
+    table = f"[{rows},32]"
+
+    def write(made: MadeTrace) -> None:
+        made.op("aten::embedding", 100, input_dims=f"[{table},[256],[],[],[]]")
+        made.op("aten::mm", 1000)
+        made.op("aten::embedding_dense_backward", 400, input_dims="[[256,32],[256],[],[],[]]")
+        made.range(
+            "Optimizer.step#SGD.step",
+            10,
+            lambda: made.op("aten::add_", 400, input_dims=f"[{table},{table},[]]"),
+        )
+
+    return steps(write)
+
+
+def multiplying(dtype: str) -> Case:
+    def write(made: MadeTrace) -> None:
+        made.op(
+            "aten::mm",
+            1000,
+            input_dims="[[256,512],[512,512]]",
+            input_types=f'["{dtype}","{dtype}"]',
+        )
+
+    return steps(write)
+
+
+LOSS = ("aten::softmax", "aten::log", "aten::mul", "aten::sum", "aten::mean", "aten::neg")
+FULL, TRIU, SDPA = "aten::full", "aten::triu", "aten::_scaled_dot_product_attention_math"
+
+
+def between(*names: str) -> Case:
+    """Ops of 200 µs between two long ones."""
+    return host(("aten::linear", 1000), *((name, 200) for name in names), ("aten::linear", 1000))
+
+
 HOST_CASES: dict[str, RuleCases] = {
     "IN05": RuleCases(workers(1), workers(4), host((MULTI, 900), ("aten::mm", 1000))),
     "IN06": RuleCases(epochs(True), epochs(False), WITHOUT_STACKS),
@@ -165,4 +218,13 @@ HOST_CASES: dict[str, RuleCases] = {
         clipping("aten::linalg_vector_norm", 20), clipping("aten::linalg_vector_norm", 12), nothing
     ),
     "HO11": RuleCases(hooking(""), hooking("CheckpointFunctionBackward"), WITHOUT_STACKS),
+    "HO12": RuleCases(zeroing("aten::zero_"), zeroing("aten::mul_"), nothing),
+    "OP10": RuleCases(between("aten::one_hot", *LOSS), between(*LOSS), nothing),
+    "OP11": RuleCases(between(FULL, TRIU), between("aten::mul", TRIU), nothing),
+    "OP12": RuleCases(looking_up(100_000), looking_up(2_000), WITHOUT_STACKS),
+    "OP13": RuleCases(between(SDPA, SDPA), between("aten::_scaled_dot_product_flash"), nothing),
+    "OP14": RuleCases(
+        between(*["aten::lstm_cell"] * 10), between(*["aten::lstm_cell"] * 7), nothing
+    ),
+    "OP15": RuleCases(multiplying("double"), multiplying("float"), WITHOUT_STACKS),
 }  # fmt: skip

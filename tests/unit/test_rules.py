@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 
 from tests.unit.made_trace import MadeTrace
+from tests.unit.rule_case import SINGLE
 from tests.unit.rule_cases import CASES
 from trnscope.advisor import rules
 from trnscope.advisor.finding import Explanation
 from trnscope.advisor.registry import RULES, find_rule
 from trnscope.advisor.rule import SECTIONS, Rule
 from trnscope.advisor.rules.fp32_matmul import REDUCED_TYPES
+from trnscope.capture.record import CaptureRecord, record_path
 from trnscope.errors import UsageError
 from trnscope.hardware.chips import load
 from trnscope.model.kinds import DeviceKind
@@ -96,9 +99,71 @@ def test_what_is_compiled_for_is_the_device_of_the_trace(tmp_path: Path) -> None
             for _ in range(60):
                 made.op("aten::add", 20, lambda: made.launch(4))
 
-        advice = tries(explain(made.steps(4, step).open()), "HO02")
+        advice = " ".join(explain(made.steps(4, step).open()).findings[0].tries)
         assert argument in advice
         assert ("reduce-overhead" in advice) == (kind is DeviceKind.CUDA)
+
+
+def test_no_more_workers_are_advised_than_there_are_processors(tmp_path: Path) -> None:
+    for num_cpus, workers in ((2, 2), (64, 4)):
+        profile = CASES["IN02"].fires(tmp_path / str(num_cpus))
+        record = CaptureRecord(pid=1, num_cpus=num_cpus)
+        record.write(record_path(Path(profile.traces[0].source.path)))
+        assert f"num_workers={workers} " in tries(explain(profile), "IN02")
+
+
+def test_workers_hide_no_more_than_the_processors_do(tmp_path: Path) -> None:
+    # 900 µs of loading, 1,000 of the rest: two processors take at least 950 of the 1,900 for both,
+    # so that all of the loading hides; one takes 1,900, and nothing does.
+    saved = {}
+    for num_cpus in (1, 2):
+        profile = CASES["IN02"].fires(tmp_path / str(num_cpus))
+        record = CaptureRecord(pid=1, num_cpus=num_cpus)
+        record.write(record_path(Path(profile.traces[0].source.path)))
+        found = [one.likely_ns for one in explain(profile).findings if one.code == "IN02"]
+        saved[num_cpus] = found
+    assert saved == {1: [], 2: [900_000]}
+
+
+def test_more_workers_are_worth_their_share_of_the_wait(tmp_path: Path) -> None:
+    # A step of 1,900 µs of which 900 are waits, one worker of four processors. Four make a batch
+    # in 475; all work together, 1,900 and 1,000, takes at least 725; the rest takes 1,000.
+    finding = explain(CASES["IN05"].fires(tmp_path)).findings[0]
+    assert finding.code == "IN05" and finding.recoverable is not None
+    assert finding.recoverable.likely_ns == finding.recoverable.high_ns == 900_000
+    assert finding.recoverable.low_ns == 900_000, "a second one: 950, less than the rest"
+
+
+def test_what_python_takes_is_not_asked_of_simulated_hosts(tmp_path: Path) -> None:
+    for clock in ("virtual", "host real, device simulated"):
+        made = MadeTrace(tmp_path / clock[:4])
+
+        def step(made: MadeTrace = made) -> None:
+            made.range(SINGLE, 900)
+            made.op("aten::mm", 1000)
+
+        header = {"trnscopeSimulation": json.dumps({"clock": clock})}
+        result = explain(made.steps(4, step).open(metadata=header))
+        reasons = {one.code: one.reason for one in result.withheld}
+        is_asked = clock != "virtual"
+        assert ("IN02" in codes(result)) == is_asked
+        assert ("simulated" in reasons.get("IN02", "")) == (not is_asked)
+
+
+def test_time_taken_counts_backward_where_the_saving_does(tmp_path: Path) -> None:
+    made = MadeTrace(tmp_path)
+
+    def step() -> None:
+        for name in ("aten::pow", "aten::mean", "aten::add", "aten::rsqrt", "aten::mul"):
+            made.op(name, 100, sequence_number=len(names), forward_thread=0)
+            names.append(name)
+        made.op("aten::linear", 1000)
+        made.op("PowBackward0", 300, sequence_number=len(names) - 5, forward_thread=1)
+
+    names: list[str] = []
+    finding = explain(made.steps(4, step).open()).findings[0]
+    assert (finding.code, finding.with_backward) == ("OP03", True)
+    assert finding.taken_ns == 800_000
 
 
 def test_attention_is_not_made_causal(tmp_path: Path) -> None:

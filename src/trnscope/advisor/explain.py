@@ -19,7 +19,7 @@ from trnscope.advisor.recording import Recording
 from trnscope.advisor.registry import RULES, by_specificity
 from trnscope.advisor.removal import Removal
 from trnscope.advisor.replay import Replay
-from trnscope.advisor.rule import Claim, Rule
+from trnscope.advisor.rule import NOT_EVERY_PROGRAM, Claim, Rule
 from trnscope.advisor.rules.incomplete_capture import IncompleteCaptureRule, missing_part
 from trnscope.advisor.source import source_lines
 from trnscope.advisor.window import one_step, typical_steps
@@ -74,7 +74,7 @@ def explain(
     shown = next((part for part in parts if findings and part.at == findings[0].trace), parts[0])
     asked = shown.context
     return Explanation(
-        verdict=Verdict(_verdict(findings, asked, len(shown.withheld)), False, None),
+        verdict=Verdict(_verdict(findings, asked, shown.withheld), False, None),
         step_ns=asked.step_ns,
         num_steps=asked.window.num_steps if asked.window.has_steps else 0,
         split=_split(profile, shown),
@@ -199,6 +199,7 @@ def _finding(
         how=claim.how,
         taken_ns=_taken_ns(context, claim) if claim.evidence.size else None,
         trace=at,
+        with_backward=claim.with_backward,
     )
 
 
@@ -211,8 +212,9 @@ def _whole_step(context: StepContext, claim: Claim) -> int:
 
 
 def _taken_ns(context: StepContext, claim: Claim) -> int:
-    """What the evidence takes per step."""
-    return context.duration_ns(claim.evidence)
+    """What the evidence takes per step, with its backward where that would be saved too."""
+    ids = context.with_backward(claim.evidence) if claim.with_backward else claim.evidence
+    return context.duration_ns(ids)
 
 
 def _less(confidence: Confidence) -> Confidence:
@@ -247,7 +249,9 @@ def _name_of(trace: Trace, at: int) -> str:
     return f"file {at + 1}" if trace.source.rank is None else f"rank {trace.source.rank}"
 
 
-def _verdict(findings: Sequence[Finding], context: StepContext, num_withheld: int) -> str:
+def _verdict(
+    findings: Sequence[Finding], context: StepContext, withheld: Sequence[Withheld]
+) -> str:
     whole = "a step" if context.window.has_steps else "the whole trace"
     step = f"{whole} of {about_ns(context.step_ns)}"
     timed = [finding for finding in findings if finding.recoverable is not None]
@@ -257,10 +261,18 @@ def _verdict(findings: Sequence[Finding], context: StepContext, num_withheld: in
     idle = _idle_share(context)
     if idle >= UNEXPLAINED_IDLE:
         return f"No rule explains why the device is idle for {percent(idle)} of {step}."
-    if 2 * num_withheld > len(RULES):
-        asked = len(RULES) - num_withheld
-        return f"Nothing found in {step}, but only {asked} of {len(RULES)} rules could be asked."
+    asked, lacking = len(RULES) - len(withheld), _num_lacking(withheld)
+    if lacking > asked:
+        return (
+            f"Nothing found in {step}, but only {asked} of {asked + lacking} rules could be asked."
+        )
     return f"Healthy: no known cause takes {percent(LEAST_SHARE)} or more of {step}."
+
+
+def _num_lacking(withheld: Sequence[Withheld]) -> int:
+    """Rules that another recording of the same program could have been asked."""
+    reasons = {need.value for need in NOT_EVERY_PROGRAM}
+    return sum(one.reason not in reasons for one in withheld)
 
 
 def _idle_share(context: StepContext) -> float:

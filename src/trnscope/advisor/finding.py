@@ -62,6 +62,8 @@ class Finding:
     """What the evidence takes per step, added up; hidden work takes much and costs nothing."""
     trace: int
     """Index in the profile of the trace that the evidence is in."""
+    with_backward: bool = False
+    """Whether ``taken_ns`` counts the backward of the evidence, as the saving does."""
 
     @property
     def likely_ns(self) -> int:

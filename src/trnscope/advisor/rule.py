@@ -52,6 +52,13 @@ class Need(Enum):
     STEPS = "no steps were found; call prof.step() once a step, or record with trnscope run"
 
 
+NOT_EVERY_PROGRAM = frozenset(
+    (Need.DEVICE_WORK, Need.LAUNCHES, Need.COLLECTIVES, Need.NEURON, Need.ENGINES, Need.GRIDS)
+)
+"""What many programs do not have: a rule that needs it has nothing to look at, and its silence
+leaves nothing open."""
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Claim:
     """That some time is due to a rule's cause. The replay says what it would give back."""
@@ -72,6 +79,8 @@ class Claim:
     """What goes at the most; absent: as likely."""
     direct_ns: tuple[int, int, int] | None = None
     """Low, likely and high per step, for causes outside of the steps that are replayed."""
+    with_backward: bool = False
+    """Whether what is removed counts the backward of the evidence too."""
     is_fault: bool = False
     """Whether the recording is at fault, which costs no step any time."""
 

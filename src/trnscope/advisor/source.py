@@ -23,6 +23,8 @@ _FRAMEWORKS = frozenset(
     )
 )  # fmt: skip
 """Packages that a user does not edit."""
+_RECORDER = re.compile(r"(^|[/\\])trnscope[/\\]capture[/\\]")
+"""Our own frames around what is recorded."""
 LINES_NAMED = 3
 SLICES_ASKED = 200
 """The longest of the evidence; the rest adds little to which line is named first."""
@@ -76,6 +78,8 @@ def _is_library(file: str) -> bool:
 
 
 def _is_base(file: str) -> bool:
+    if _RECORDER.search(file):
+        return True
     if file.startswith("<") or "/torch/" in file or "/lib/python3" in file:
         return "site-packages" not in file or "/torch/" in file
     return _package(file) == "torch" or _package(file) in sys.stdlib_module_names

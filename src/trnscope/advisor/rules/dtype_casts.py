@@ -79,6 +79,7 @@ class DtypeCastsRule(Rule):
             low=everything.scaled(LOW_SHARE),
             high=everything,
             confidence=Confidence.LOW,
+            with_backward=True,
             tries=(
                 "convert inputs and weights once, outside of the step, and keep one format",
                 "torch.compile, which fuses casts into their neighbours",

@@ -61,7 +61,7 @@ class LateReductionRule(Rule):
     name = "late-reduction"
     subject = "reducing gradients after backward"
     needs = (Need.HOST_OPS, Need.DEVICE_WORK, Need.COLLECTIVES)
-    specificity = 2
+    specificity = 3
 
     def check(self, context: StepContext) -> Iterator[Claim]:
         """One claim over the reductions, if nearly all of them come after backward."""

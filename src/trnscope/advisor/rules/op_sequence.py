@@ -54,17 +54,27 @@ class OpSequence:
 
 @once_per_context
 def forward_ops(context: StepContext) -> OpSequence:
-    """The ops of the model and the loss: not of backward, the optimizer or the loader."""
+    """The ops of the model and the loss that work: not of backward, the optimizer or the loader."""
+    return without(all_forward_ops(context), _NO_WORK)
+
+
+@once_per_context
+def all_forward_ops(context: StepContext) -> OpSequence:
+    """The same, with the ops that move no data."""
     ids = context.outermost(context.ops(_ATEN))
     outside = np.concatenate(
         (context.ops(_NOT_FORWARD), context.ranges(_OPTIMIZER), context.loading)
     ).astype(np.uint32)
     ids = ids[~context.lies_in(ids, outside)]
-    names = context.names(ids)
-    works = np.array([name not in _NO_WORK for name in names], np.bool_)
-    ids = ids[works]
-    kept = [name for name, works_one in zip(names, works.tolist(), strict=True) if works_one]
     track, start = context.trace.slices.track[ids], context.trace.slices.start_ns[ids]
     ends = np.array([step.end_ns for step in context.window.steps], np.int64)
     step = np.searchsorted(ends, start, side="right")
-    return OpSequence(ids, kept, list(zip(track.tolist(), step.tolist(), strict=True)))
+    stretches = list(zip(track.tolist(), step.tolist(), strict=True))
+    return OpSequence(ids, context.names(ids), stretches)
+
+
+def without(ops: OpSequence, names: frozenset[str]) -> OpSequence:
+    """Those of other names."""
+    kept = [at for at, name in enumerate(ops.names) if name not in names]
+    names_kept, stretches = [ops.names[at] for at in kept], [ops.stretches[at] for at in kept]
+    return OpSequence(ops.ids[np.array(kept, np.int64)], names_kept, stretches)

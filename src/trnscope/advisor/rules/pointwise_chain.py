@@ -79,6 +79,7 @@ class PointwiseChainRule(Rule):
             low=everything.scaled(share / 2),
             high=everything.scaled(1.0 - 1.0 / chains.mean_length),
             confidence=Confidence.MEDIUM,
+            with_backward=True,
             tries=(
                 "use the built-in form (torch.nn.functional.gelu, silu ...) or torch.compile the "
                 "function that computes it",

@@ -82,7 +82,7 @@ class RecomputedForwardRule(Rule):
         if used is not None and used > ROOM:
             return
         everything = context.removal_of(again)
-        room = "" if used is None else f", with {percent(1 - used)} of the memory free"
+        room = "" if used is None else f", with memory {percent(max(used, 0.01))} full"
         yield Claim(
             title=f"Backward computes parts of the forward pass once more (checkpointing){room}",
             evidence=again,

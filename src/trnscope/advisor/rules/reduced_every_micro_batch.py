@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 
@@ -102,7 +103,7 @@ def _bucketing(context: StepContext, passes: list[int], optimizing: list[int]) -
 
 def _unfinished(passes: list[int], optimizing: list[int]) -> list[tuple[int, int]]:
     """From the begin of a pass to that of the next, where no optimizer's step lies between."""
-    pairs = zip(passes[:-1], passes[1:], strict=True)
+    pairs = pairwise(passes)
     return [
         (begin, end) for begin, end in pairs if not any(begin <= time < end for time in optimizing)
     ]

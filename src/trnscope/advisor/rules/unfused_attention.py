@@ -79,6 +79,7 @@ class UnfusedAttentionRule(Rule):
             low=everything.scaled(LOW_SHARE),
             high=everything.scaled(HIGH_SHARE),
             confidence=Confidence.MEDIUM,
+            with_backward=True,
             tries=(
                 "torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask) in its "
                 "place, with the mask of today; is_causal=True only for a causal model",

@@ -82,6 +82,7 @@ class UnfusedNormRule(Rule):
             low=everything.scaled(LOW_SHARE),
             high=everything.scaled(HIGH_SHARE),
             confidence=Confidence.MEDIUM,
+            with_backward=True,
             tries=(
                 "torch.nn.functional.rms_norm (torch.nn.RMSNorm) or layer_norm in its place",
                 "torch.compile the module that computes it",
