@@ -81,8 +81,10 @@ class MadeTrace:
         host_us: int = 5,
         call: str = "cudaLaunchKernel",
         blocking: bool = False,
+        **attributes: str | int,
     ) -> None:
-        """Device work with its launch; a blocking call returns when the work is done."""
+        """Device work with its launch, and attributes of the work; a blocking call returns when the
+        work is done."""
         self._correlation += 1
         start = self.now
         begin = max(start + LATENCY_US, self._free.get(stream, 0))
@@ -90,7 +92,7 @@ class MadeTrace:
         self.now = self._free[stream] if blocking else start + host_us
         ids = {"correlation": self._correlation}
         self._add(self.thread, call, start, self.now, SliceKind.RUNTIME, **ids)
-        self._add(self._stream(stream), name, begin, begin + device_us, kind, **ids)
+        self._add(self._stream(stream), name, begin, begin + device_us, kind, **ids, **attributes)
 
     def wait(self, name: str = "cudaStreamSynchronize") -> None:
         """Wait until all device work is done."""

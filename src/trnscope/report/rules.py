@@ -15,11 +15,13 @@ FAMILIES = {
     "OP": "Operators",
     "CM": "Communication",
     "ME": "Memory",
+    "DE": "Device",
+    "NE": "Neuron",
     "CO": "Compiler",
     "CA": "Recording",
 }
 """What the letters of a code stand for, in the order of the manual."""
-_NAME_WIDTH = 22
+_NAME_WIDTH = 25
 
 
 def rules_lines(rules: Sequence[Rule], view: View) -> Iterator[Text]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -200,13 +201,16 @@ class TraceBuilder:
             )
         )
 
-    def build(self, health: Health | None = None) -> Trace:
-        """Write the store and open it."""
+    def build(
+        self, health: Health | None = None, metadata: Mapping[str, str] | None = None
+    ) -> Trace:
+        """Write the store and open it; ``metadata`` as a file's header gives it."""
         source = TraceSource(
             path=str(self._directory / "built-by-hand"),
             format=self._format,
             num_events=self._num_events,
             rank=self._rank,
+            metadata={} if metadata is None else metadata,
         )
         whole = Health(True, self._num_events, 0, 0)
         self._writer.finish(source, health or whole, list(self._strings))
