@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tests.unit.made_trace import MadeTrace
 from tests.unit.rule_case import CPU_ONLY, MULTI, SINGLE, Case, RuleCases, host, nothing, steps
+from tests.unit.rule_cases_device import DEVICE_CASES
 from tests.unit.rule_cases_host import HOST_CASES
 from trnscope.capture.record import CaptureRecord, record_path
 from trnscope.model.health import Health, HealthWarning
@@ -287,5 +288,6 @@ CASES: dict[str, RuleCases] = {
     "CA02": RuleCases(first_step(500), first_step(250), without_steps),
     "CA03": RuleCases(damaged(complete=False), damaged(complete=True), CPU_ONLY),
     "CA04": RuleCases(overhead(100), overhead(40), CPU_ONLY),
+    **DEVICE_CASES,
     **HOST_CASES,
 }  # fmt: skip
