@@ -27,6 +27,7 @@ from trnscope.advisor.rules.fp32_matmul import Fp32MatmulRule
 from trnscope.advisor.rules.fp32_reduction import Fp32ReductionRule
 from trnscope.advisor.rules.gc_in_step import GcInStepRule
 from trnscope.advisor.rules.graph_breaks import GraphBreaksRule
+from trnscope.advisor.rules.graph_replay import GraphReplayRule
 from trnscope.advisor.rules.incomplete_capture import IncompleteCaptureRule
 from trnscope.advisor.rules.late_reduction import LateReductionRule
 from trnscope.advisor.rules.launch_bound import LaunchBoundRule
@@ -142,6 +143,7 @@ RULES: tuple[Rule, ...] = (
     ProfilerOverheadRule(),
     UnlinkedWorkRule(),
     ClocksDisagreeRule(),
+    GraphReplayRule(),
 )
 """All rules, in the order of the manual."""
 
