@@ -1,120 +1,156 @@
-"""``python -m benchmarks.doctor``: runs everything and writes docs/doctor.md."""
+"""``python -m benchmarks.doctor``: runs the corpus, scores a half and writes docs/doctor.md."""
 
 from __future__ import annotations
 
+import argparse
 import os
-import platform
+import sys
+import time
+from collections.abc import Sequence
 from pathlib import Path
-from statistics import median
-from tempfile import TemporaryDirectory
+from typing import Any
 
-import torch
-
-from benchmarks.doctor.program import FAULTS
-from benchmarks.doctor.run import CAUSES, REPEATS, STEPS, Case, realised_shares, recordings
-from benchmarks.doctor.timing import ROUNDS
-from benchmarks.doctor.timing import STEPS as TIMED
+from benchmarks.doctor.case import HALVES, Case, Twin, all_cases
+from benchmarks.doctor.corpus import FOLDER, Corpus
+from benchmarks.doctor.damage import Damaged, all_damaged, is_careful
+from benchmarks.doctor.page import page
+from benchmarks.doctor.score import Careful, Healthy, Judged, Said, Score, score
+from benchmarks.doctor.workshop import Failed, import_all
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "doctor.md"
-HEAD = """# How often is the doctor right?
-
-Written by `python -m benchmarks.doctor`, which trains a small transformer on the CPU
-(`benchmarks/doctor/program.py`) with one fault at a time, records it with `trnscope run` and asks
-`trnscope explain`. The healthy twin differs by the fault alone.
-
-This is a beginning: one model, {faults} kinds of fault, one severity each, on the CPU only, and no
-half is held back: a rule (HO03) was changed after a first run. What remedies leave over is assumed
-by the rules, for devices rather than for a CPU; those figures were not fitted to these programs.
-
-The aim is a median error of 25 %; the figures fall short of it. Steps were recorded by wall time
-on a machine that other programs kept busy, one recording each, and the profiler makes small ops
-longer.
-"""
+Program = Case | Twin | Damaged
 
 
 def main() -> None:
-    """Run, score, write."""
-    with TemporaryDirectory() as folder:
-        cases = recordings(Path(folder))
-    realised = realised_shares()
-    PAGE.write_text("\n".join([HEAD.format(faults=len(FAULTS)), *_page(cases, realised)]) + "\n")
-    print(PAGE.read_text())
+    """Run what is not there yet, score, write."""
+    options = _options()
+    import_all()
+    cases = [case for case in all_cases() if _is_wanted(case, options)]
+    twins = list(dict.fromkeys(case.twin for case in cases))
+    damaged = [one for one in all_damaged() if one.half == options.half and not options.only]
+    work: list[Program] = [*cases, *(twin for twin in twins), *damaged]
+    failed = _run(work, options)
+    corpus = Corpus(options.folder)
+    done = _score(corpus, cases, [twin for twin in twins if twin.half == options.half], damaged)
+    text = page(done, options.half, failed)
+    if options.details:
+        _show_details(done)
+    if options.only or options.device or options.details:
+        print(text)
+    else:
+        PAGE.write_text(text)
+        print(f"wrote {PAGE}")
 
 
-def _page(cases: list[Case], realised: dict[str, float]) -> list[str]:
-    faulty = [case for case in cases if case.fault is not None]
-    healthy = [case for case in cases if case.fault is None]
-    alarms = [case for case in healthy if case.codes]
-    errors = [error for fault in FAULTS if (error := _error(fault, faulty, realised)) is not None]
-    return [
-        "| | |",
-        "|---|---|",
-        f"| the first finding names the fault | {_of(faulty, [c for c in faulty if c.is_top])} |",
-        f"| one of the first three does | {_of(faulty, [c for c in faulty if c.is_named])} |",
-        f"| healthy runs with any finding | {_of(healthy, alarms)} |",
-        f"| median error of the likely figure, over faults | {_percent(median(errors))} |"
-        if errors
-        else "| median error of the likely figure | no fault was named |",
-        "",
-        *_by_fault(faulty, realised),
-        "",
-        "Findings on healthy runs: "
-        + (", ".join(sorted({code for case in alarms for code in case.codes})) or "none")
-        + ".",
-        "",
-        "## By what was measured",
-        f"- Recordings of each program: {REPEATS}, of {STEPS} steps; the healthy one also with "
-        "`--stack` and with `--shapes`.",
-        "- *Predicted*: the likely figure over the mean recorded step, median over recordings; in "
-        "brackets the least and the most it said.",
-        "- *Realised*: how much less CPU time the healthy twin's step takes without recording, as "
-        f"a share of the faulty one's; lower quartile of {ROUNDS} rounds of {TIMED} steps, because "
-        "other programs ran on the machine.",
-        "- *Error*: predicted over realised, minus one.",
-        f"- {os.cpu_count()} cores ({platform.machine()}), torch {torch.__version__}, one thread.",
-    ]
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.doctor", description=__doc__)
+    parser.add_argument("--half", choices=HALVES, default="held")
+    parser.add_argument("--only", action="append", metavar="KIND", help="only these faults")
+    parser.add_argument("--device", choices=("cpu", "neuron"))
+    parser.add_argument("--jobs", type=int, default=1, help="programs at a time")
+    parser.add_argument("--again", action="store_true", help="ask the doctor again")
+    parser.add_argument("--details", action="store_true", help="each case; for the tuning half")
+    parser.add_argument("--folder", type=Path, default=FOLDER)
+    options = parser.parse_args()
+    if options.details and options.half == "held":
+        parser.error("single cases of the held half are not looked at")
+    return options
 
 
-def _by_fault(faulty: list[Case], realised: dict[str, float]) -> list[str]:
-    lines = [
-        "| Fault | named first | rules | predicted | realised | error |",
-        "|---|---|---|---|---|---|",
-    ]
-    for fault in FAULTS:
-        mine = [case for case in faulty if case.fault == fault]
-        error = _error(fault, faulty, realised)
-        first = f"{sum(case.is_top for case in mine)} of {len(mine)}"
-        cells = [fault, first, ", ".join(CAUSES[fault]), _predicted_text(mine)]
-        cells += [_percent(realised[fault]), "-" if error is None else _percent(error)]
-        lines.append(f"| {' | '.join(cells)} |")
-    return lines
+def _is_wanted(case: Case, options: argparse.Namespace) -> bool:
+    is_kind = not options.only or case.fault.kind in options.only
+    return case.half == options.half and is_kind and options.device in (None, case.device)
 
 
-def _predicted(cases: list[Case]) -> float | None:
-    shares = [case.predicted_share for case in cases if case.predicted_share is not None]
-    return median(shares) if shares else None
+def _run(work: Sequence[Program], options: argparse.Namespace) -> list[str]:
+    """Names of the programs that did not run. The work is shared among some processes."""
+    started = time.monotonic()
+    shards = []
+    for shard in range(1, options.jobs):
+        pid = os.fork()
+        if pid == 0:
+            _run_shard(work[shard :: options.jobs], options, started)
+            os._exit(0)
+        shards.append(pid)
+    _run_shard(work[:: options.jobs], options, started)
+    for pid in shards:
+        os.waitpid(pid, 0)
+    corpus = Corpus(options.folder)
+    return [one.name for one in work if not corpus.has(one)]
 
 
-def _predicted_text(cases: list[Case]) -> str:
-    share = _predicted(cases)
-    ranges = [case.range_shares for case in cases if case.range_shares is not None]
-    if share is None or not ranges:
-        return "-"
-    low, high = median(one[0] for one in ranges), median(one[1] for one in ranges)
-    return f"{_percent(share)} ({_percent(low)} to {_percent(high)})"
+def _run_shard(work: Sequence[Program], options: argparse.Namespace, started: float) -> None:
+    corpus = Corpus(options.folder, options.again)
+    for number, one in enumerate(work, start=1):
+        try:
+            corpus.result(one)
+            if isinstance(one, Case):
+                corpus.timing(one)
+            word = ""
+        except Failed as error:
+            word = f" failed: {error}"
+        seconds = time.monotonic() - started
+        is_open = options.half == "tuning" or not isinstance(one, Case)
+        name = one.name if is_open else f"{one.half} case"
+        print(f"{seconds:5.0f} s  {number}/{len(work)}  {name}{word}", file=sys.stderr, flush=True)
 
 
-def _error(fault: str, faulty: list[Case], realised: dict[str, float]) -> float | None:
-    share = _predicted([case for case in faulty if case.fault == fault])
-    return None if share is None or realised[fault] <= 0 else abs(share / realised[fault] - 1.0)
+def _score(
+    corpus: Corpus, cases: Sequence[Case], twins: Sequence[Twin], damaged: Sequence[Damaged]
+) -> Score:
+    judged = [_judged(corpus, case) for case in cases if corpus.has(case) and corpus.has(case.twin)]
+    healthy = [Healthy(one.name, _timed_codes(corpus.result(one))) for one in twins
+               if corpus.has(one)]  # fmt: skip
+    careful = [Careful(one.name, is_careful(corpus.result(one))) for one in damaged
+               if corpus.has(one)]  # fmt: skip
+    return score(judged, healthy, careful)
 
 
-def _of(whole: list[Case], part: list[Case]) -> str:
-    return f"{len(part)} of {len(whole)} ({_percent(len(part) / max(len(whole), 1))})"
+def _judged(corpus: Corpus, case: Case) -> Judged:
+    document, timing = corpus.result(case), corpus.timing(case)
+    faulty_ns = healthy_ns = None
+    if timing is not None:
+        faulty_ns, healthy_ns = timing["faulty_ns"], timing["healthy_ns"]
+    elif case.fault.costs:
+        faulty_ns = document["all_steps_ns"] or 0
+        healthy_ns = corpus.result(case.twin)["all_steps_ns"] or 0
+    return Judged(
+        case.name,
+        case.fault.kind,
+        case.device,
+        case.fault.codes,
+        case.fault.costs,
+        tuple(_said(one) for one in document["findings"]),
+        document["step_ns"] or 0,
+        faulty_ns,
+        healthy_ns,
+    )
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
+def _said(finding: dict[str, Any]) -> Said:
+    times = finding["recoverable_ns_per_step"]
+    return Said(finding["code"], *(times or (None, None, None)))
+
+
+def _timed_codes(document: dict[str, Any]) -> tuple[str, ...]:
+    return tuple(
+        one["code"] for one in document["findings"] if one["recoverable_ns_per_step"] is not None
+    )
+
+
+def _show_details(done: Score) -> None:
+    for one in sorted((*done.judged, *done.small), key=lambda one: one.name):
+        mark = "." if one.is_first else ("3" if one.is_among(3) else "X")
+        mark = mark if one.matters else "s"
+        said = " ".join(
+            f"{s.code}:{100 * (s.likely_ns or 0) / max(one.step_ns, 1):.0f}" for s in one.said
+        )
+        came = "-" if not one.faulty_ns else f"{100 * (one.realised_ns or 0) / one.faulty_ns:.0f} %"
+        low_high = ""
+        if one.predicted_ns and one.faulty_ns:
+            low_high = "/".join(f"{100 * t / one.faulty_ns:.0f}" for t in one.predicted_ns)
+        error = "" if one.error is None else f"err {100 * one.error:.0f} %"
+        print(f"{mark} {one.name:<52} came {came:>6} pred {low_high:<10} {error:<9} {said}")
 
 
 if __name__ == "__main__":

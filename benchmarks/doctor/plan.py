@@ -111,7 +111,7 @@ ON_CPU = {
 """Models of which a step takes tens of milliseconds on one core."""
 SIMULATED = {
     "transformer": Sizes(16, 1024, 2048, 2, 4096, heads=16),
-    "convnet": Sizes(batch=64, length=64, width=256, layers=3, vocabulary=64),
+    "convnet": Sizes(batch=256, length=64, width=256, layers=3, vocabulary=64),
     "recommender": Sizes(batch=32768, length=8, width=2048, layers=3, vocabulary=16384),
 }
 """Models that are limited by the device, op by op."""

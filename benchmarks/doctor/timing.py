@@ -1,52 +1,67 @@
-"""CPU time of a step of each program, without recording: prints ``{"program": ns}``.
+"""What a fault costs without a profiler: two programs take turns, on the clock that fits.
 
-All programs take turns in one process. CPU time, and the lower quartile of the steps, because
-other programs run on the machine and slow some steps down.
+Other programs run on the machine. CPU time leaves most of that out; where a fault makes its
+program wait, wall time has to do. The lower quartile of the steps is compared.
 """
 
 from __future__ import annotations
 
-import json
 import time
-from typing import Any
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 
 import numpy as np
-import torch
 
-from benchmarks.doctor import program
+from benchmarks.doctor.case import Case
+from benchmarks.doctor.trainer import Trainer
 
-ROUNDS = 3
-STEPS = 24
 WARM_UP = 4
+STEPS = 16
+QUARTILE = 25
+Clock = Callable[[], int]
 
 
-class TimedAdamW(torch.optim.AdamW):
-    """Notes the process's CPU time whenever it steps."""
+@dataclass(frozen=True)
+class Timing:
+    """A step of each, ns."""
 
-    ends: list[int] = []  # noqa: RUF012 (shared on purpose: one optimizer at a time)
+    faulty_ns: int
+    healthy_ns: int
 
-    def step(self, *args: Any, **kwargs: Any) -> Any:
-        """As the optimizer does."""
-        TimedAdamW.ends.append(time.process_time_ns())
-        return super().step(*args, **kwargs)
-
-
-def steps_of(fault: str | None) -> list[int]:
-    """CPU time of each step after the first ones, ns."""
-    TimedAdamW.ends.clear()
-    program.train(fault, STEPS)
-    return np.diff(TimedAdamW.ends[WARM_UP:]).tolist()
+    def to_json(self) -> dict[str, int]:
+        """Its fields."""
+        return asdict(self)
 
 
-def main() -> None:
-    """Time all programs, in turns."""
-    torch.optim.AdamW = TimedAdamW  # type: ignore[misc]
-    times: dict[str, list[int]] = {fault or "healthy": [] for fault in (None, *program.FAULTS)}
-    for _ in range(ROUNDS):
-        for name, known in times.items():
-            known += steps_of(None if name == "healthy" else name)
-    print(json.dumps({name: int(np.percentile(known, 25)) for name, known in times.items()}))
+def time_case(case: Case) -> Timing:
+    """Both programs in this process."""
+    clock = time.process_time_ns if case.fault.clock == "cpu" else time.perf_counter_ns
+    if case.fault.apart:
+        faulty_ns = _stretch(Trainer(case.plan()), clock)
+        return Timing(faulty_ns, _stretch(Trainer(case.twin.plan()), clock))
+    programs = [Trainer(case.plan()), Trainer(case.twin.plan())]
+    known: tuple[list[int], list[int]] = ([], [])
+    for number in range(WARM_UP + STEPS):
+        for program, times in zip(programs, known, strict=True):
+            taken = _timed(program, clock)
+            if number >= WARM_UP:
+                times.append(taken)
+    return Timing(_typical(known[0], case), _typical(known[1], case))
 
 
-if __name__ == "__main__":
-    main()
+def _stretch(program: Trainer, clock: Clock) -> int:
+    times = [_timed(program, clock) for _ in range(WARM_UP + STEPS)][WARM_UP:]
+    return int(np.mean(times))
+
+
+def _typical(times: list[int], case: Case) -> int:
+    """A quartile; the mean where the fault is not in every step."""
+    if case.fault.kind == "recompilation":
+        return int(np.mean(times))
+    return int(np.percentile(times, QUARTILE))
+
+
+def _timed(program: Trainer, clock: Clock) -> int:
+    started = clock()
+    program.step()
+    return clock() - started

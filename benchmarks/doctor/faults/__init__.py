@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
-from benchmarks.doctor.faults import compiling, formats, host, loading, memory, operators
+from benchmarks.doctor.faults import (
+    compiling,
+    formats,
+    host,
+    loading,
+    memory,
+    neuron,
+    operators,
+    ranks,
+)
 
-__all__ = ["compiling", "formats", "host", "loading", "memory", "operators"]
+__all__ = ["compiling", "formats", "host", "loading", "memory", "neuron", "operators", "ranks"]

@@ -22,7 +22,7 @@ class InDouble(nn.Module):
         return nn.functional.linear(x.double(), weight, bias).to(x.dtype)
 
 
-@fault("float64", "formats", cpu=("transformer", "recommender", "rnn"), sim=SIM_MODELS)
+@fault("float64", "formats", "OP15", cpu=("transformer", "recommender", "rnn"), sim=SIM_MODELS)
 def float64(plan: Plan, severe: bool) -> None:
     """Some layers compute in float64."""
     single = plan.linear
@@ -34,7 +34,7 @@ def float64(plan: Plan, severe: bool) -> None:
     plan.linear = linear
 
 
-@fault("float32", "formats", sim=SIM_MODELS)
+@fault("float32", "formats", "OP05", sim=SIM_MODELS)
 def float32(plan: Plan, severe: bool) -> None:
     """Nobody said bfloat16, for all of the model or for its linear layers."""
     if severe:

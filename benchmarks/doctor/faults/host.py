@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
-from benchmarks.doctor.fault import SIM_MODELS, each_or_half, fault
+from benchmarks.doctor.fault import SIM_MODELS, fault
 from benchmarks.doctor.plan import Plan, Pointwise
 from benchmarks.doctor.trainer import Trainer
 
@@ -91,17 +91,11 @@ def _not_read(times: int) -> Pointwise:
 
 
 def _with_averages(plan: Plan, severe: bool) -> None:
-    _host_bound(plan)
     plan.between = lambda layer: _not_read(2 if severe else 1) if layer == 0 or severe else _same
 
 
 def _same(x: Tensor) -> Tensor:
     return x
-
-
-def _host_bound(plan: Plan) -> None:
-    """Work that the host can just keep ahead of."""
-    plan.attends = False
 
 
 @fault("item-in-layers", "host", "HO01", sim=SIM_MODELS, setting=_with_averages)
@@ -120,6 +114,3 @@ def printing_values(plan: Plan, severe: bool) -> None:
             print(sum(float(value) for value in values))
 
     plan.after_step.append(show)
-
-
-_ = each_or_half

@@ -89,9 +89,7 @@ def collate_slowly(loops: int) -> Any:
     return collate
 
 
-@fault(
-    "slow-collate", "loading", "IN07", "IN03", cpu=MODELS, setting=_recorded_with_stacks
-)
+@fault("slow-collate", "loading", "IN07", "IN03", cpu=MODELS, setting=_recorded_with_stacks)
 def slow_collate(plan: Plan, severe: bool) -> None:
     """A collate function in Python."""
     plan.collate = collate_slowly(160_000 if severe else 50_000)

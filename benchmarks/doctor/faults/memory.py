@@ -40,7 +40,7 @@ class Recomputed(nn.Module):
         return checkpoint(self.block, x, use_reentrant=False)
 
 
-@fault("recomputation", "memory", cpu=("transformer", "rnn"), sim=SIM_MODELS)
+@fault("recomputation", "memory", "ME02", cpu=("transformer", "rnn"), sim=SIM_MODELS)
 def recomputation(plan: Plan, severe: bool) -> None:
     """Activations are thrown away though memory is there."""
 
@@ -81,7 +81,7 @@ def _large_vocabulary(plan: Plan, severe: bool) -> None:
 
 
 @fault(
-    "dense-embedding-gradients", "memory",
+    "dense-embedding-gradients", "memory", "OP12",
     cpu=("transformer", "recommender", "rnn"), setting=_large_vocabulary,
 )  # fmt: skip
 def dense_embedding_gradients(plan: Plan, severe: bool) -> None:
@@ -109,7 +109,7 @@ def _in_pieces(pieces: int) -> Any:
     return copy
 
 
-@fault("small-copies", "memory", sim=SIM_MODELS)
+@fault("small-copies", "memory", "DE02", "HO01", sim=SIM_MODELS)
 def small_copies(plan: Plan, severe: bool) -> None:
     """A batch goes to the device in many small pieces."""
     pieces = 256 if severe else 96

@@ -104,7 +104,6 @@ def optimizer_loop(plan: Plan, severe: bool) -> None:
         plan.optimizer = lambda ps: torch.optim.AdamW(ps, lr=1e-3, foreach=False)
 
 
-
 class InPieces(nn.Module):
     """A linear layer computed some columns at a time."""
 
@@ -154,7 +153,6 @@ def gate_by_hand(plan: Plan, severe: bool) -> None:
     plan.between = lambda _layer: _mish if severe else _hardswish
 
 
-
 def _rows_apart(rows: int) -> Any:
     def loop(x: Tensor) -> Tensor:
         parts = x.flatten(0, -2).tensor_split(rows)
@@ -195,7 +193,7 @@ def _many_classes(plan: Plan, _severe: bool) -> None:
 
 
 @fault(
-    "loss-by-hand", "operators",
+    "loss-by-hand", "operators", "OP10",
     cpu=("transformer", "rnn"), sim=("transformer",), setting=_many_classes,
 )  # fmt: skip
 def loss_by_hand(plan: Plan, severe: bool) -> None:
@@ -213,7 +211,7 @@ def _mask(x: Tensor, copies: int) -> Tensor:
 
 
 @fault(
-    "mask-made-anew", "operators",
+    "mask-made-anew", "operators", "OP11",
     cpu=ON_CPU_TOO, sim=SIM_MODELS, setting=_with_attention,
 )  # fmt: skip
 def mask_made_anew(plan: Plan, severe: bool) -> None:

@@ -1,0 +1,105 @@
+"""Records, times and diagnoses the corpus; each result is a file, so that a run can be resumed."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from benchmarks.doctor.case import Case, Twin
+from benchmarks.doctor.damage import Damaged
+from benchmarks.doctor.plan import healthy_plan
+from benchmarks.doctor.record import diagnose, record
+from benchmarks.doctor.timing import time_case
+from benchmarks.doctor.workshop import Failed, in_a_child
+
+HERE = Path(__file__).resolve().parent
+FOLDER = HERE.parents[1] / "build" / "doctor"
+EVERY_PROGRAM = ("plan.py", "data.py", "trainer.py", "record.py", "models/blocks.py")
+
+
+class Corpus:
+    """The files of one folder."""
+
+    def __init__(self, folder: Path = FOLDER, again: bool = False) -> None:
+        self.folder = folder
+        self.again = again
+        """Whether to ask the doctor again, about recordings that are there."""
+        self._asked: set[str] = set()
+
+    def result(self, one: Case | Twin | Damaged) -> dict[str, Any]:
+        """What the doctor said of a program; recorded first if need be."""
+        path = self._file(one.name, "diagnosis")
+        if path.is_file() and (not self.again or one.name in self._asked):
+            return _read(path)
+        traces = self._traces(one)
+        self._asked.add(one.name)
+        return self._kept(path, lambda: diagnose(traces), self._place(one.name) / "explain.log")
+
+    def has(self, one: Case | Twin | Damaged) -> bool:
+        """Whether it was recorded and diagnosed, and timed where it has to be."""
+        is_timed = not isinstance(one, Case) or one.device != "cpu" or not one.fault.costs
+        if not is_timed and isinstance(one, Case):
+            is_timed = self._file(one.name, f"timing-{_version(one)}").is_file()
+        return is_timed and self._file(one.name, "diagnosis").is_file()
+
+    def timing(self, case: Case) -> dict[str, int] | None:
+        """What a step takes without a profiler; absent on the simulated device."""
+        if case.device != "cpu" or not case.fault.costs:
+            return None
+        path = self._file(case.name, f"timing-{_version(case)}")
+        if path.is_file():
+            return _read(path)
+        log = self._place(case.name) / "timing.log"
+        return self._kept(path, lambda: time_case(case).to_json(), log)
+
+    def _traces(self, one: Case | Twin | Damaged) -> list[str]:
+        if isinstance(one, Damaged):
+            twin = Twin(None, "transformer", one.damage.device, None)
+            (trace,) = self._traces(twin)
+            return [str(one.write(Path(trace), self._place(one.name)))]
+        path = self._file(one.name, f"traces-{_version(one)}")
+        if path.is_file():
+            return list(_read(path)["traces"])
+        place = self._place(one.name)
+        shutil.rmtree(place, ignore_errors=True)
+        log = place / "record.log"
+        done = self._kept(path, lambda: {"traces": record(one.plan(), place / "traces")}, log)
+        self._file(one.name, "diagnosis").unlink(missing_ok=True)
+        return list(done["traces"])
+
+    def _kept(self, path: Path, work: Callable[[], Any], log: Path) -> Any:
+        try:
+            found = in_a_child(work, log)
+        except Failed as error:
+            raise Failed(f"{path.parent.name}: {error}") from error
+        path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = path.with_suffix(".part")
+        unfinished.write_text(json.dumps(found))
+        unfinished.replace(path)
+        return found
+
+    def _place(self, name: str) -> Path:
+        return self.folder / "recordings" / name
+
+    def _file(self, name: str, what: str) -> Path:
+        return self.folder / "cases" / name / f"{what}.json"
+
+
+def _version(one: Case | Twin) -> str:
+    """Changes with the sources of a program."""
+    plan = healthy_plan(one.model, one.device)
+    family = one.fault if isinstance(one, Case) else one.setting
+    files = [HERE / name for name in EVERY_PROGRAM] + [HERE / "models" / f"{plan.model}.py"]
+    parts = [file.read_bytes() for file in files if file.is_file()]
+    if family is not None:
+        parts += [inspect.getsource(one).encode() for one in (family.change, family.setting) if one]
+    return hashlib.sha256(b"".join(parts)).hexdigest()[:10]
+
+
+def _read(path: Path) -> Any:
+    return json.loads(path.read_text())
