@@ -364,6 +364,28 @@ def before_launch(us: int) -> Case:
     return make
 
 
+def graphs(pieces: int) -> Case:
+    """One call launches so many kernels of 10 µs; another kernel takes 100."""
+
+    def make(folder: Path) -> OpenedProfile:
+        made = MadeTrace(folder)
+        stream = made.builder.stream(0, 9, name="NVIDIA A100-SXM4-80GB")
+
+        def body() -> None:
+            start = made.now
+            made.launch(100, call="cudaGraphLaunch")
+            for at in range(pieces):
+                made.builder.slice(
+                    stream, "kernel", (start + 10 + 10 * at) * 1000, 10_000, SliceKind.KERNEL,
+                    correlation=made._correlation,
+                )  # fmt: skip
+            made.op("aten::mm", 600)
+
+        return made.steps(4, body).open()
+
+    return make
+
+
 DEVICE_CASES: dict[str, RuleCases] = {
     "CM03": RuleCases(barrier(1), barrier(4), CPU_ONLY),
     "CM04": RuleCases(after_backward(late=True), after_backward(late=False), KERNELS_ONLY),
@@ -399,4 +421,5 @@ DEVICE_CASES: dict[str, RuleCases] = {
     "NE11": RuleCases(waiting(1000), waiting(100), KERNELS_ONLY),
     "CA05": RuleCases(unlinked(300), unlinked(50), CPU_ONLY),
     "CA06": RuleCases(before_launch(50), before_launch(3), CPU_ONLY),
+    "CA07": RuleCases(graphs(40), graphs(8), CPU_ONLY),
 }  # fmt: skip

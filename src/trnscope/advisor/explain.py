@@ -26,6 +26,7 @@ from trnscope.advisor.window import one_step, typical_steps
 from trnscope.advisor.words import about_ns, percent
 from trnscope.analysis.breakdown import Breakdown, breakdown
 from trnscope.errors import UsageError
+from trnscope.model.kinds import SliceKind
 from trnscope.store.profile import Profile
 from trnscope.store.reader import Trace
 
@@ -80,6 +81,7 @@ def explain(
         split=_split(profile, shown),
         findings=findings,
         together_ns=shown.together_ns(),
+        shown_on=_name_of(profile.traces[shown.at], shown.at) if len(profile.traces) > 1 else None,
         hidden=tuple(finding for finding in hidden if finding.code not in told),
         withheld=tuple(dict.fromkeys(rule for part in parts for rule in part.withheld)),
     )
@@ -212,9 +214,13 @@ def _whole_step(context: StepContext, claim: Claim) -> int:
 
 
 def _taken_ns(context: StepContext, claim: Claim) -> int:
-    """What the evidence takes per step, with its backward where that would be saved too."""
+    """What the evidence takes per step, with its backward where that would be saved too.
+
+    Of ops, what they launched counts where the device takes longer for it than the host.
+    """
     ids = context.with_backward(claim.evidence) if claim.with_backward else claim.evidence
-    return context.duration_ns(ids)
+    ops = ids[context.trace.slices.kind[ids] == SliceKind.CPU_OP]
+    return max(context.duration_ns(ids), context.duration_ns(context.launched_in(ops)))
 
 
 def _less(confidence: Confidence) -> Confidence:
@@ -291,4 +297,4 @@ def _split(profile: Profile, shown: _Diagnosis) -> Breakdown:
 
 def _abstained(reason: str, faults: tuple[Finding, ...]) -> Explanation:
     verdict = Verdict("No verdict: the recording does not carry one.", True, reason)
-    return Explanation(verdict, None, 0, None, faults, None, (), ())
+    return Explanation(verdict, None, 0, None, faults, None, None, (), ())

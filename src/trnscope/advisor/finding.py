@@ -131,6 +131,9 @@ class Explanation:
     together_ns: int | None
     """What removing all causes of the first finding's trace at once would give back per step; less
     than the sum. Absent where no cause was found."""
+    shown_on: str | None
+    """Whose steps ``step_ns``, ``split`` and ``together_ns`` are of, where there are several
+    traces: ``rank 5``."""
     hidden: tuple[Finding, ...]
     """Work that takes much time and costs none: other work runs meanwhile."""
     withheld: tuple[Withheld, ...]

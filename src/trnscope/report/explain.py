@@ -143,10 +143,20 @@ def _rest(result: Explanation, timed: list[Finding], view: View) -> Iterator[Tex
         yield note(f"... and {plural(left, 'more finding')} (--top 0 shows all)")
     if len(timed) > 1 and result.together_ns is not None:
         yield Text()
-        yield note(
-            f"Each figure is for that cause alone. All of them together: about "
-            f"{about_ns(result.together_ns)} of each step."
+        yield note(_together(result, result.together_ns))
+
+
+def _together(result: Explanation, together_ns: int) -> str:
+    saved = about_ns(together_ns)
+    if result.shown_on is None:
+        return (
+            "Each figure is for that cause alone. All of them together: about "
+            f"{saved} of each step."
         )
+    return (
+        "Each figure is for that cause alone, and of the steps of the rank that it names. All "
+        f"causes found on {result.shown_on} together: about {saved} of each of its steps."
+    )
 
 
 def _list(heading: str, findings: tuple[Finding, ...]) -> Iterator[Text]:

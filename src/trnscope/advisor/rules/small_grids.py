@@ -18,6 +18,9 @@ from trnscope.store.tables import F64, U32
 
 LEAST_NS = 10_000
 """A shorter kernel is mostly start and end; see OP01."""
+MOST_FILLED = 0.5
+"""Of the multiprocessors, that blocks may fill: with nearly as many blocks there is nothing to
+gain. Ours."""
 LEAST_SHARE = 0.1
 """Of the step, that kernels with small grids take. Ours."""
 LOW_SHARE, LIKELY_SHARE = 0.2, 0.5
@@ -30,8 +33,8 @@ class SmallGridsRule(Rule):
 
     What it finds
     -------------
-    Kernels of 10 µs and more with fewer blocks than the GPU has multiprocessors, in a tenth of the
-    step or more.
+    Kernels of 10 µs and more with blocks for half of the GPU's multiprocessors at the most, in a
+    tenth of the step or more.
 
     Why it costs time
     -----------------
@@ -75,7 +78,7 @@ class SmallGridsRule(Rule):
         if units is None:
             return
         kernels, blocks = _kernels(context)
-        few = (blocks < units) & (context.trace.slices.dur_ns[kernels] >= LEAST_NS)
+        few = (blocks <= MOST_FILLED * units) & (context.trace.slices.dur_ns[kernels] >= LEAST_NS)
         kernels, blocks = kernels[few], blocks[few]
         taken_ns = context.duration_ns(kernels)
         if taken_ns < LEAST_SHARE * context.step_ns:
@@ -85,7 +88,7 @@ class SmallGridsRule(Rule):
         everything = Removal((), (DeviceCut(np.sort(kernels), idle),))
         number = kernels.size / context.window.num_steps
         yield Claim(
-            title=f"{number:,.0f} kernels per step have fewer blocks than the GPU's {units} "
+            title=f"{number:,.0f} kernels per step have too few blocks for the GPU's {units} "
             f"multiprocessors: {percent(idle)} of it idles meanwhile",
             evidence=kernels,
             likely=everything.scaled(LIKELY_SHARE),
