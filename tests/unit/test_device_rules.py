@@ -1,0 +1,140 @@
+"""Rules of the device: figures worked out by hand, and what must not fire."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.unit.made_trace import MadeTrace
+from tests.unit.rule_cases_device import (
+    DEVICE_CASES,
+    blocks,
+    instructions,
+    moving,
+    neuron,
+    one_by_one,
+    program,
+    tables,
+)
+from trnscope.advisor.finding import Explanation, Finding
+from trnscope.model.kinds import DeviceKind
+from trnscope.opened import OpenedProfile
+from trnscope.opened import explain_profile as explain
+from trnscope.report.explain import explain_lines
+from trnscope.report.marks import view_of
+
+
+def of(result: Explanation, code: str) -> Finding:
+    return next(one for one in result.findings if one.code == code)
+
+
+def fall_back(made: MadeTrace) -> None:
+    made.call("nrt_tensor_read_wait", 300)
+    made.call("nrt_tensor_write", 200)
+
+
+def times(result: Explanation, code: str) -> tuple[int, int, int]:
+    found = of(result, code).recoverable
+    assert found is not None
+    return found.low_ns, found.likely_ns, found.high_ns
+
+
+def test_ops_of_their_own_give_back_host_and_device_time(tmp_path: Path) -> None:
+    # Ten ops of 165 µs on the host, 40 on the device: the host is the limit. 85 % of it goes.
+    result = explain(one_by_one(40)(tmp_path))
+    low, likely, high = times(result, "NE02")
+    assert result.step_ns == 1_650_000
+    assert low == pytest.approx(0.6 * 1_650_000, rel=0.02)
+    assert likely == pytest.approx(0.85 * 1_650_000, rel=0.02)
+    assert high == pytest.approx(0.95 * 1_650_000, rel=0.02)
+
+
+def test_where_the_model_is_compiled_the_rest_is_named(tmp_path: Path) -> None:
+    def write(made: MadeTrace) -> None:
+        made.op("Torch-Compiled Region: 0/0", 5, lambda: program(made, "model", 300))
+        for _ in range(10):
+            program(made, "aten::mul_", 40)
+
+    finding = of(explain(neuron(write)(tmp_path)), "NE02")
+    assert finding.title.startswith("10 ops per step that are not compiled run as a program")
+    assert "optimizer" in finding.tries[0]
+
+
+def test_ops_of_the_optimizer_count_only_alone(tmp_path: Path) -> None:
+    def write(made: MadeTrace) -> None:
+        for _ in range(9):
+            program(made, "aten::mm", 40)
+        made.range(
+            "Optimizer.step#SGD.step",
+            0,
+            lambda: [program(made, "aten::add_", 40) for _ in range(5)],  # type: ignore[arg-type,return-value]
+        )
+
+    assert of(explain(neuron(write)(tmp_path)), "NE02").title.startswith("9 ops per step run")
+
+
+def test_a_device_profile_alone_is_judged(tmp_path: Path) -> None:
+    # Vector works 9 of 10 µs, alone for all of it; half of that is likely, a quarter at least.
+    result = explain(tables(Instruction=instructions("vector", 9_000))(tmp_path))
+    assert not result.verdict.abstained
+    assert times(result, "NE07") == (2_250, 4_500, 9_000)
+    assert "90 % of the programs' time, the Tensor engine 1 %" in of(result, "NE07").title
+
+
+def test_small_transfers_lose_what_their_bytes_would_not_take(tmp_path: Path) -> None:
+    # 16 KiB are 128 bytes a partition: 128 / 2440 of the rate, so 94.75 % of 5 µs are lost.
+    result = explain(moving(16 << 10, 5_000)(tmp_path))
+    lost = round(5_000 * (1 - 128 / 2440))
+    assert times(result, "NE06") == (round(0.5 * lost), round(0.8 * lost), lost)
+    assert "NE08" not in {one.code for one in result.findings}, "that time is the small ones'"
+
+
+def test_kernels_that_nearly_fill_the_gpu_are_left_alone(tmp_path: Path) -> None:
+    # 24 x 2 blocks on 132 multiprocessors leave 64 % of it idle for half of the step.
+    result = explain(blocks(24)(tmp_path / "a"))
+    assert "64 % of it idles" in of(result, "DE01").title
+    low, likely, high = times(result, "DE01")
+    idle_ns = 500_000 * (1 - 48 / 132)
+    assert likely == pytest.approx(0.5 * idle_ns, rel=0.02)
+    assert (low, high) == pytest.approx((0.2 * idle_ns, idle_ns), rel=0.02)
+    # 64 x 2 blocks fill nearly all of them: that is not said to be hidden either.
+    full = explain(blocks(64)(tmp_path / "b"))
+    assert "DE01" not in {one.code for one in (*full.findings, *full.hidden)}
+
+
+def test_a_slow_launch_of_a_short_kernel_is_no_blocking_launch(tmp_path: Path) -> None:
+    def write(made: MadeTrace) -> None:
+        for _ in range(20):
+            made.op("aten::mm", 5, lambda: made.launch(20, host_us=160))
+
+    made = MadeTrace(tmp_path, "Trainium2", DeviceKind.NEURON)
+    result = explain(made.steps(4, lambda: write(made)).open())
+    assert "DE04" not in {one.code for one in (*result.findings, *result.hidden)}
+
+
+def test_the_copies_into_buckets_go_with_the_reductions(tmp_path: Path) -> None:
+    result = explain(DEVICE_CASES["CM05"].fires(tmp_path))
+    low, likely, high = times(result, "CM05")
+    # The first of two reductions: 300 µs on the device, 5 of launch and 10 of its op, 1 of a wait.
+    assert likely == high == pytest.approx(310_000, abs=10_000)
+    assert low == pytest.approx(0.8 * likely, rel=0.02)
+
+
+def test_figures_of_several_ranks_say_whose_they_are(tmp_path: Path) -> None:
+    traces = []
+    for rank, us in enumerate((40, 50)):
+        made = MadeTrace(tmp_path / str(rank), "Trainium2", DeviceKind.NEURON)
+
+        def write(made: MadeTrace = made, us: int = us) -> None:
+            made.op("aten::linalg_inv", 300, lambda: fall_back(made))
+            for _ in range(10):
+                program(made, "aten::add", us)
+
+        traces += made.steps(4, write).open().traces
+    profile = OpenedProfile(tuple(traces))
+    result = explain(profile)
+    assert result.shown_on == "file 1"
+    text = [line.plain for line in explain_lines(result, view_of(profile))]
+    (note,) = [line for line in text if line.startswith("Each figure is for that cause alone")]
+    assert "All causes found on file 1 together" in note
