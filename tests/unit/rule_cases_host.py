@@ -8,6 +8,7 @@ from pathlib import Path
 from tests.unit.made_trace import MadeTrace
 from tests.unit.rule_case import MULTI, SINGLE, Case, RuleCases, host, nothing, steps
 from trnscope.capture.record import CaptureRecord, record_path
+from trnscope.model.kinds import SliceKind
 from trnscope.opened import OpenedProfile
 
 NODE = "autograd::engine::evaluate_function: AddmmBackward0"
@@ -196,6 +197,37 @@ def multiplying(dtype: str) -> Case:
     return steps(write)
 
 
+def copying(waits: bool) -> Case:
+    """A copy from pinned memory in an op that waits for it, or not."""
+
+    def copy(made: MadeTrace) -> None:
+        name = "Memcpy HtoD (Pinned -> Device)"
+        made.launch(100, name, kind=SliceKind.MEMCPY, call="cudaMemcpyAsync")
+        if waits:
+            made.wait()
+
+    def write(made: MadeTrace) -> None:
+        made.op("aten::copy_", 5, lambda: copy(made))
+        made.op("aten::where", 600)
+        made.op("aten::mm", 5, lambda: made.launch(1000))
+
+    return steps(write, 8)
+
+
+def copying_samples(number: int) -> Case:
+    def copy(made: MadeTrace) -> None:
+        name = "Memcpy HtoD (Pageable -> Device)"
+        made.launch(3, name, kind=SliceKind.MEMCPY, call="cudaMemcpyAsync", blocking=True)
+
+    def write(made: MadeTrace) -> None:
+        for _ in range(number):
+            made.op("aten::to", 10, lambda: copy(made))
+        made.op("aten::mm", 5, lambda: made.launch(500))
+        made.wait()
+
+    return steps(write)
+
+
 LOSS = ("aten::softmax", "aten::log", "aten::mul", "aten::sum", "aten::mean", "aten::neg")
 FULL, TRIU, SDPA = "aten::full", "aten::triu", "aten::_scaled_dot_product_attention_math"
 
@@ -210,6 +242,8 @@ HOST_CASES: dict[str, RuleCases] = {
     "IN06": RuleCases(epochs(True), epochs(False), WITHOUT_STACKS),
     "IN07": RuleCases(collating(600), collating(300), WITHOUT_STACKS),
     "IN08": RuleCases(preparing(800), preparing(30), host((SINGLE, 900), ("aten::mm", 1000))),
+    "IN09": RuleCases(copying(True), copying(False), WITHOUT_STACKS),
+    "IN10": RuleCases(copying_samples(40), copying_samples(30), WITHOUT_STACKS),
     "HO06": RuleCases(reading(60), reading(40), nothing),
     "HO07": RuleCases(backward("aten::isnan"), backward("aten::abs"), nothing),
     "HO08": RuleCases(rarely(2, saving), rarely(1, saving), WITHOUT_STACKS),

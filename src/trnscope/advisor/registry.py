@@ -7,6 +7,7 @@ from trnscope.advisor.rules.allocator_stalls import AllocatorStallsRule
 from trnscope.advisor.rules.anomaly_detection import AnomalyDetectionRule
 from trnscope.advisor.rules.backward_hooks import BackwardHooksRule
 from trnscope.advisor.rules.barrier_in_step import BarrierInStepRule
+from trnscope.advisor.rules.blocking_copy import BlockingCopyRule
 from trnscope.advisor.rules.blocking_launches import BlockingLaunchesRule
 from trnscope.advisor.rules.checkpoint_in_step import CheckpointInStepRule
 from trnscope.advisor.rules.clipping_by_loop import ClippingByLoopRule
@@ -57,6 +58,7 @@ from trnscope.advisor.rules.slow_sample_code import SlowSampleCodeRule
 from trnscope.advisor.rules.small_collectives import SmallCollectivesRule
 from trnscope.advisor.rules.small_dma import SmallDmaRule
 from trnscope.advisor.rules.small_grids import SmallGridsRule
+from trnscope.advisor.rules.small_host_copies import SmallHostCopiesRule
 from trnscope.advisor.rules.small_matmuls import SmallMatmulsRule
 from trnscope.advisor.rules.spill_traffic import SpillTrafficRule
 from trnscope.advisor.rules.sync_in_step import SyncInStepRule
@@ -83,6 +85,8 @@ RULES: tuple[Rule, ...] = (
     RestartedWorkersRule(),
     SlowCollateRule(),
     MainThreadPreparationRule(),
+    BlockingCopyRule(),
+    SmallHostCopiesRule(),
     SyncInStepRule(),
     LaunchBoundRule(),
     PythonOverheadRule(),
