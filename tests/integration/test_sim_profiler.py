@@ -296,6 +296,101 @@ def test_the_package_may_be_imported_before_torch(tmp_path: Path) -> None:
     assert document["summary"]["devices"][0]["unlinked_ns"] == 0
 
 
+STACKS = """
+import torch
+
+
+class Block(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = torch.nn.Linear(8, 8)
+
+    def forward(self, x):
+        return double(self.inner(x))
+
+
+def double(x):
+    return x * 2
+
+
+def train(model, optimizer):
+    with torch.profiler.record_function("forward part"):
+        loss = model(torch.ones(4, 8, device="neuron")).sum()
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+
+
+model = Block().to("neuron")
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(8):
+    train(model, optimizer)
+"""
+
+
+@pytest.fixture(scope="module")
+def with_stacks(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Two traces of one script with Python stacks."""
+    traces = []
+    for name in ("a", "b"):
+        folder = tmp_path_factory.mktemp(name)
+        script = folder / "script.py"
+        script.write_text(STACKS)
+        done = run_command(
+            folder, "--device", "sim:trn2", "--stack", "--steps", "2", "--json", script
+        )
+        assert done.returncode == 0, done.stderr[-4000:]
+        traces += map(Path, json.loads(done.stdout.splitlines()[-1])["traces"])
+    return traces[0], traces[1]
+
+
+def test_ops_lead_to_their_lines_and_modules(with_stacks: tuple[Path, Path]) -> None:
+    trace, _ = with_stacks
+    profile = trnscope.open(trace)
+    stacks = {row.key.name: row.key.stack for row in profile.ops(group_by="stack").rows}
+    mul = stacks["aten::mul"]
+    assert mul is not None
+    mine = [frame for frame in mul if frame.startswith(("script.py", "nn.Module"))]
+    assert mine == [
+        "script.py(14): double",
+        "script.py(10): forward",
+        "nn.Module: Block_0",
+        "script.py(18): train",
+        "script.py(1): <module>",
+    ]
+    # What autograd runs on its own thread has the stack of the forward op.
+    backward = stacks["MulBackward0"]
+    assert backward is not None and "script.py(14): double" in backward
+    modules = {row.key.name: row.key.module for row in profile.ops(group_by="module").rows}
+    assert (modules["aten::mul"], modules["aten::addmm"]) == ("Block_0", "Block_0/Linear_0")
+    arrows = rows(trace, "fwdbwd")
+    assert {row["ph"] for row in arrows} == {"s", "f"}
+    assert_all_linked(trace)
+
+
+def test_stacks_are_the_same_each_time(with_stacks: tuple[Path, Path]) -> None:
+    first, second = with_stacks
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_a_range_of_the_script_lies_on_the_device(with_stacks: tuple[Path, Path]) -> None:
+    trace, _ = with_stacks
+    ranges = [row for row in rows(trace, "gpu_user_annotation") if row["name"] == "forward part"]
+    assert len(ranges) == 2
+    host = [row for row in rows(trace, "user_annotation") if row["name"] == "forward part"]
+    for on_device, on_host in zip(ranges, host, strict=True):
+        ops = {
+            row["args"]["External id"]
+            for row in rows(trace, "cpu_op")
+            if on_host["ts"] <= row["ts"] < on_host["ts"] + on_host["dur"]
+        }
+        work = [row for row in rows(trace, "kernel", "gpu_memset", "gpu_memcpy")
+                if row["args"]["External id"] in ops]  # fmt: skip
+        assert on_device["ts"] == min(row["ts"] for row in work)
+        end = max(row["ts"] + row["dur"] for row in work)
+        assert on_device["ts"] + on_device["dur"] == pytest.approx(end)
+
+
 RANKS = """
 import torch
 import torch.distributed as dist

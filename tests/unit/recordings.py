@@ -10,6 +10,7 @@ from trnscope.sim.virtual_trace.recording import (
     Launch,
     LaunchKind,
     MemoryRow,
+    Message,
     Recording,
     Simulation,
     WaitRow,
@@ -37,6 +38,12 @@ def host(number: int, name: str, start: int, end: int, **more: object) -> HostRo
     return HostRow(number, kind, name, thread, start, end, **more)  # type: ignore[arg-type]
 
 
+REDUCE = Message(
+    "allreduce", 1024, 1024, "BFloat16", "0", (4, 6), 1, "default_pg", sequence_number=9
+)
+"""Of a group of two, of which this process is the second; the group's ninth collective."""
+
+
 def launch(
     number: int, kind: LaunchKind, name: str, host_ns: tuple[int, int], device_ns: tuple[int, int],
     **more: object,
@@ -50,7 +57,7 @@ def launch(
 
 def recording(**more: object) -> Recording:
     """One step: a copy in, a product, an all-reduce on stream 1, a copy out and a wait."""
-    reduce = CollectiveInfo("all_reduce", 1024, "BFloat16", 2, "0", (0, 1))
+    reduce = CollectiveInfo("all_reduce", 1024, "bfloat16", 2)
     values: dict[str, object] = {
         "simulation": TRN2,
         "start_ns": 0,
@@ -103,6 +110,7 @@ def recording(**more: object) -> Recording:
                 op=5,
                 stream=1,
                 collective=reduce,
+                message=REDUCE,
             ),
             launch(
                 4,

@@ -194,7 +194,6 @@ def test_a_simulated_device_is_checked_before_the_script_starts() -> None:
             "no simulated device: sim:trn9; give one of sim:trn1, sim:trn2, sim:trn3, sim:inf2",
         ),
         ({"device": "sim:trn2", "lnc": 3}, "no logical cores of 3"),
-        ({"device": "sim:trn2", "with_stack": True}, "no Python stacks"),
         ({"lnc": 2}, "add --device"),
         ({"numerics": False}, "add --device"),
     ],

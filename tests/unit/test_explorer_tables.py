@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from trnscope.sim.virtual_trace.recording import (
     HostRow,
     Launch,
     LaunchKind,
+    Message,
     Recording,
     Simulation,
 )
@@ -92,9 +94,10 @@ def recording(model: CostModel, *, dropped: int = 0) -> Recording:
                 device_end_ns=free + took,
                 op=number,
                 cache_key=f"{name}_key",
-                collective=None
+                collective=None if op else CollectiveInfo("reduce_scatter", 1000, "bfloat16", 4),
+                message=None
                 if op
-                else CollectiveInfo("all_reduce", 1000, "bfloat16", 4, ranks=(0, 1, 2, 3)),
+                else Message("_reduce_scatter_base", 1000, 250, "BFloat16", "2", (0, 2, 4, 6)),
                 signature=number % 2 if op else None,
             )
         )
@@ -225,10 +228,25 @@ def test_dependencies_lead_forward_in_time(courses: list[Course]) -> None:
 
 def test_a_collective_s_bandwidths_follow_from_its_size(folder: Path) -> None:
     (row,) = table(device_folder(folder), "CcOp")
-    assert (row["operation"], row["input_size"]) == ("AllReduce", 2000)
+    assert (row["operation"], row["num_elements"], row["dtype"]) == (
+        "ReduceScatter", 1000, "bfloat16",
+    )  # fmt: skip
+    assert (row["input_size"], row["output_size"]) == (2000, 500)
     assert row["algorithm_bandwidth"] == pytest.approx(2000 / 20e-6)
-    assert row["bus_bandwidth"] == pytest.approx(2000 / 20e-6 * 2 * 3 / 4)
-    assert row["replica_group"] == "[[0, 1, 2, 3]]"
+    assert row["bus_bandwidth"] == pytest.approx(2000 / 20e-6 * 3 / 4)
+    assert (row["replica_group_id"], row["replica_group"]) == (0, "[[0, 2, 4, 6]]")
+
+
+def test_a_collective_of_an_unknown_group_invents_none(tmp_path: Path, model: CostModel) -> None:
+    whole = recording(model)
+    bare = tuple(replace(launch, message=None) for launch in whole.launches)
+    folder = write_explorer_tables(
+        replace(whole, launches=bare), (), SAMPLES, model, OPS.get, tmp_path, "sim-trn2.3xlarge"
+    )
+    (row,) = table(device_folder(folder), "CcOp")
+    unknown = ("input_size", "output_size", "replica_group", "replica_group_id")
+    assert [row[name] for name in unknown] == [None] * 4
+    assert row["bus_bandwidth"] == pytest.approx(2000 / 20e-6 * 3 / 4)
 
 
 def test_the_times_are_those_of_the_launches(folder: Path, model: CostModel) -> None:

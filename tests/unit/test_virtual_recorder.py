@@ -21,7 +21,10 @@ from trnscope.sim.virtual_trace.observed import Program
 from trnscope.sim.virtual_trace.recording import HostKind
 from trnscope.sim.virtual_trace.steps import Step, with_steps
 
-SCRIPTS_OWN_STEP = (9, 7, 1, 0, 0, 1, -1, 0, -1)
+SCRIPTS_OWN_STEP = (9, 7, 1, 0, 0, 1, -1, 0, -1, 0)
+
+
+EMPTY = ("launches", "waits", "memory", "inputs", "collectives")
 
 
 class MadeUpDevice:
@@ -33,21 +36,24 @@ class MadeUpDevice:
         self.launches = 0
         self.header: tuple[str, str] | None = None
         self.last: dict[str, Any] | None = None
+        self.asked_for_python: list[bool] = []
 
     def now_ns(self) -> int:
         return self.now
 
-    def observer_begin(self, with_inputs: bool) -> int:  # noqa: ARG002
+    def observer_begin(self, with_inputs: bool, with_python: bool = False) -> int:  # noqa: ARG002
+        self.asked_for_python.append(with_python)
         self.running.add(self.now)
         return self.now
 
     def observer_end(self, handle: int) -> dict[str, Any]:
         self.running.remove(handle)
-        empty: dict[str, list[Any]] = {key: [] for key in ("launches", "waits", "memory", "inputs")}
-        ranges = [(8, 0, 0, 0, handle, self.now, -1, 0, -1), SCRIPTS_OWN_STEP]
+        empty: dict[str, list[Any]] = {key: [] for key in EMPTY}
+        ranges = [(8, 0, 0, 0, handle, self.now, -1, 0, -1, 0), SCRIPTS_OWN_STEP]
         names = ["aten::mm", "ProfilerStep#0"]
         return {
-            **empty, "start_ns": handle, "end_ns": self.now, "ranges": ranges, "names": names
+            **empty, "start_ns": handle, "end_ns": self.now, "ranges": ranges, "names": names,
+            "with_python": self.asked_for_python[-1],
         }  # fmt: skip
 
     def profiler_has_last(self) -> bool:
@@ -98,6 +104,16 @@ def test_steps_are_recorded_in_virtual_time(made_up: MadeUpDevice, tmp_path: Pat
     # The script's own step is not shown beside ours.
     assert steps == {"ProfilerStep#5": (0.1, 0.15), "ProfilerStep#6": (0.25, 0.15)}
     assert not made_up.running
+
+
+def test_stacks_are_recorded_when_asked_for(made_up: MadeUpDevice, tmp_path: Path) -> None:
+    recorder = VirtualRecorder(False, lambda: tmp_path / "trace.json", with_stack=True)
+    recorder.begin(0)
+    made_up.now = 10
+    recorder.stop(inside_step=False)
+    recorder.export()
+    assert made_up.asked_for_python == [True]
+    assert json.loads((tmp_path / "trace.json").read_text())["with_stack"] == 1
 
 
 def test_a_step_that_was_cut_is_left_out(made_up: MadeUpDevice, tmp_path: Path) -> None:

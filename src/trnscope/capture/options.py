@@ -60,10 +60,6 @@ class CaptureSettings:
             )
         if self.device is not None:
             parse_target(self.device, self.lnc, numerics=self.numerics)
-            if self.with_stack:
-                raise UsageError(
-                    "a simulated device records no Python stacks", hint="drop --stack or --device"
-                )
         elif self.lnc is not None or not self.numerics:
             raise UsageError(
                 "--lnc and --no-numerics are of a simulated device", hint="add --device sim:trn2"

@@ -152,7 +152,9 @@ class Session:
     def _new_recorder(self) -> Recorder:
         if self._device is None:
             return TorchRecorder(self._capture, self._has_steps, self._trace_path)
-        return VirtualRecorder(self._has_steps, self._trace_path)
+        return VirtualRecorder(
+            self._has_steps, self._trace_path, with_stack=self._capture.with_stack
+        )
 
     # ---- set-up and end
 

@@ -67,14 +67,18 @@ def activate(target: SimulatedTarget) -> None:
 
 
 def simulated_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments of torch's profiler, with which a simulated device records virtual time too."""
+    """Arguments of torch's profiler, with which a simulated device records virtual time too.
+
+    Python has one hook for profilers: the recording in virtual time takes it, not torch's.
+    """
     from trnscope.sim.virtual_trace.device import is_connected
 
     if not is_connected() or options.get("experimental_config") is not None:
         return dict(options)
     from trnscope.sim.neuronx.config import NeuronConfig
 
-    return {**options, "experimental_config": NeuronConfig()}
+    config = NeuronConfig(_with_stack=bool(options.get("with_stack")))
+    return {**options, "with_stack": False, "experimental_config": config}
 
 
 def virtual_recording() -> Recording | None:

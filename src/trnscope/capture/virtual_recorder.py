@@ -23,9 +23,12 @@ class VirtualRecorder:
     excludes_torch_profiler = False
     """Whether it cannot run beside the script's own torch profiler."""
 
-    def __init__(self, has_steps: bool, destination: Callable[[], Path]) -> None:
+    def __init__(
+        self, has_steps: bool, destination: Callable[[], Path], *, with_stack: bool = False
+    ) -> None:
         self._has_steps = has_steps
         self._destination = destination
+        self._with_stack = with_stack
         self._capture: VirtualCapture | None = None
         self._recording: Recording | None = None
         self._steps: list[Step] = []
@@ -41,7 +44,7 @@ class VirtualRecorder:
         """Record from now on; the step that starts now has number ``step``."""
         self._steps.clear()
         self._number, self._step_start_ns = step, virtual_now_ns()
-        self._capture = VirtualCapture()
+        self._capture = VirtualCapture(with_stack=self._with_stack)
         self._capture.start()
 
     def next_step(self) -> None:

@@ -98,7 +98,7 @@ def failure_lines(result: RunResult) -> Iterator[Text]:
         )
 
 
-def next_lines(traces: tuple[Path, ...], *, with_stack: bool | None) -> Iterator[Text]:
+def next_lines(traces: tuple[Path, ...], *, with_stack: bool) -> Iterator[Text]:
     """Where the traces are and what to do with them."""
     traces = tuple(map(_from_here, traces))
     for trace in traces:
@@ -108,14 +108,12 @@ def next_lines(traces: tuple[Path, ...], *, with_stack: bool | None) -> Iterator
     if with_stack:
         yield note("Which lines of Python the ops come from:")
         yield command_line(f"ops --by stack {_argument(traces)}")
-    elif with_stack is not None:
+    else:
         yield note("To see lines of Python as well, run again with --stack.")
 
 
-def _with_stack(records: tuple[CaptureRecord, ...]) -> bool | None:
-    """Whether Python stacks were recorded; None where they cannot be: a simulated device."""
-    if any(record.device is not None for record in records):
-        return None
+def _with_stack(records: tuple[CaptureRecord, ...]) -> bool:
+    """Whether Python stacks were recorded."""
     return any(record.with_stack for record in records)
 
 

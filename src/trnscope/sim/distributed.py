@@ -34,4 +34,4 @@ def _create(group: Any, options: Any) -> Any:
     gloo = distributed.ProcessGroupGloo(
         group.store, group.group_rank, group.group_size, timeout=group.timeout
     )
-    return extension.ProcessGroupNeuron(gloo)
+    return extension.ProcessGroupNeuron(gloo, list(group.global_ranks_in_group))

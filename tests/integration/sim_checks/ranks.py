@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
@@ -15,6 +15,8 @@ from torch import nn
 from trnscope.sim.cost import CostModel
 from trnscope.sim.signature import CollectiveSpec
 
+COPY_D2H = 2
+GRAPH = 5
 COLLECTIVE = 6
 
 
@@ -141,6 +143,103 @@ def timed(rank: int, job: Job, results: Any) -> None:
     dist.destroy_process_group()
 
 
+def exchanges(rank: int, job: Job, results: Any) -> None:
+    """What gloo itself lacks, or would wait for for ever."""
+    start_rank(rank, job)
+    found: list[Any] = []
+    # To rank 0 one value, to rank 1 two; from rank 0 as many as this rank is given.
+    sent = [torch.tensor([10.0 * rank]), torch.tensor([10.0 * rank + 1, 10.0 * rank + 2])]
+    got = [torch.empty(rank + 1, device="neuron") for _ in range(2)]
+    dist.all_to_all(got, [one.to("neuron") for one in sent])
+    found.append([one.tolist() for one in got])
+    if rank == 0:
+        dist.send(torch.arange(3.0, device="neuron"), 1)
+    else:
+        anything = torch.empty(3, device="neuron")
+        found.append([dist.recv(anything), anything.tolist()])
+    # Both send before they receive, and change what they sent at once.
+    here, there = torch.full((2,), 5.0 + rank, device="neuron"), torch.empty(2, device="neuron")
+    works = [dist.isend(here, 1 - rank), dist.irecv(there, 1 - rank)]
+    here.zero_()
+    for work in works:
+        work.wait()
+    found.append(there.tolist())
+    everyone: list[Any] = [None, None]
+    dist.all_gather_object(everyone, found)
+    if rank == 0:
+        results.put(everyone)
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def profiled(rank: int, job: Job, results: Any) -> None:
+    """The collectives of a second group, in virtual time and in torch's own trace."""
+    import json
+    import tempfile
+    from pathlib import Path
+
+    from torch.profiler import ProfilerActivity, profile
+
+    start_rank(rank, job)
+    from trnscope.sim.virtual_trace.device import VirtualCapture
+
+    pair = dist.new_group([0, 1], group_desc="both")
+    joined, part = (torch.empty(size, device="neuron") for size in (8, 2))
+    x = torch.arange(4.0, device="neuron")
+    capture = VirtualCapture()
+    capture.start()
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.PrivateUse1]) as prof:
+        dist.all_gather_into_tensor(joined, x, group=pair)
+        dist.reduce_scatter_tensor(part, x, group=pair)
+        # This rank gives rank 0 one element and rank 1 three, and gets as many from each.
+        own = 1 + 2 * rank
+        dist.all_to_all_single(torch.empty(2 * own, device="neuron"), x, [own, own], [1, 3], pair)
+        if rank == 0:
+            dist.send(x.bfloat16(), 1, group=pair)
+        else:
+            dist.recv(torch.empty(4, dtype=torch.bfloat16, device="neuron"), 0, group=pair)
+        dist.all_reduce(x)
+    recording = capture.stop()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "torch.json"
+        prof.export_chrome_trace(str(path))
+        events = json.loads(path.read_text())["traceEvents"]
+    told = [[row["cat"], row["args"]] for row in events if "Collective name" in row.get("args", {})]
+    messages = [
+        [launch.name, asdict(launch.message)]
+        for launch in recording.launches
+        if launch.message is not None
+    ]
+    hosts = [row.message is not None for row in recording.host if row.name == "record_param_comms"]
+    if rank == 0:
+        results.put([pair.group_name, messages, hosts, told])
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def compiled(rank: int, job: Job, results: Any) -> None:
+    """A collective in a compiled graph: is it launched beside the graph?"""
+    import torch.distributed._functional_collectives as functional
+
+    start_rank(rank, job)
+    import trnscope.sim
+
+    log = trnscope.sim.activate().extension
+
+    def double_sum(x: torch.Tensor) -> torch.Tensor:
+        return functional.all_reduce(x * 2, "sum", dist.group.WORLD) + 1
+
+    step = torch.compile(double_sum, backend="neuron")
+    x = torch.full((4,), rank + 1.0, device="neuron")
+    step(x)
+    log.clear_log()
+    y = step(x).tolist()
+    if rank == 0:
+        results.put([y, log.launch_columns()["kind"].tolist()])
+    dist.barrier()
+    dist.destroy_process_group()
+
+
 def run(function: Any, device: str, mode: str = "") -> Any:
     results = mp.get_context("spawn").SimpleQueue()
     mp.spawn(function, args=(Job(device, mode, free_port()), results), nprocs=2)
@@ -157,6 +256,51 @@ def check_fsdp2_trains_to_the_cpus_numbers() -> None:
 
 def check_collectives_give_the_cpus_values() -> None:
     assert run(collectives, "neuron") == run(collectives, "cpu")
+
+
+def check_lists_and_messages_arrive() -> None:
+    of_0, of_1 = run(exchanges, "neuron")
+    assert of_0 == [[[0.0], [10.0]], [6.0, 6.0]]
+    assert of_1 == [[[1.0, 2.0], [11.0, 12.0]], [0, [0.0, 1.0, 2.0]], [5.0, 5.0]]
+
+
+def check_profiles_tell_each_collectives_message() -> None:
+    group, messages, hosts, told = run(profiled, "neuron")
+    in_pair = {"group_name": group, "group_description": "both", "ranks": (0, 1), "rank": 0,
+               "in_splits": (), "out_splits": (), "source": None, "destination": None}  # fmt: skip
+    float32 = {"dtype": "Float", **in_pair}
+    expected = [
+        ["all_gather", {**float32, "call": "_allgather_base", "in_elements": 4,
+                        "out_elements": 8, "sequence_number": 1}],
+        ["reduce_scatter", {**float32, "call": "_reduce_scatter_base", "in_elements": 4,
+                            "out_elements": 2, "sequence_number": 2}],
+        ["all_to_all", {**float32, "call": "all_to_allv", "in_elements": 4, "out_elements": 2,
+                        "in_splits": (1, 3), "out_splits": (1, 1), "sequence_number": 3}],
+        ["send", {**float32, "call": "send", "in_elements": 4, "out_elements": 4,
+                  "dtype": "BFloat16", "source": 0, "destination": 1, "sequence_number": 4}],
+    ]  # fmt: skip
+    assert messages[:4] == expected
+    name, world = messages[4]
+    assert (name, world["call"], world["group_name"]) == ("all_reduce", "allreduce", "0")
+    assert world["ranks"] == (0, 1)
+    assert hosts == [True] * 5
+    # torch's own trace: the host's rows by torch, the device's by the plugin, in the same words.
+    host = [args for category, args in told if category == "cpu_op"]
+    device = [args for category, args in told if category == "kernel"]
+    assert len(host) == len(device) == 5
+    keys = ("Collective name", "In msg nelems", "Out msg nelems", "Group size", "dtype",
+            "Process Group Name", "Process Group Description", "Process Group Ranks")  # fmt: skip
+    for one, other in zip(host, device, strict=True):
+        assert [one[key] for key in keys] == [other[key] for key in keys], (one, other)
+    assert [args["Seq"] for args in device[:4]] == [1, 2, 3, 4]
+    assert device[0]["Process Group Ranks"] == "[0, 1]"
+    assert (device[3]["Src Rank"], device[3]["Dst Rank"]) == (0, 1)
+
+
+def check_a_collective_in_a_graph_is_part_of_it() -> None:
+    values, kinds = run(compiled, "neuron")
+    assert values == [7.0] * 4
+    assert kinds == [GRAPH, COPY_D2H]
 
 
 def check_a_collective_overlaps_until_it_is_waited_for() -> None:

@@ -56,6 +56,26 @@ def check_current_core_and_contexts() -> None:
         assert torch.ones(1).device.index == 1
 
 
+def check_grouped_query_attention_is_one_execution() -> None:
+    generator = torch.Generator().manual_seed(0)
+    shapes = ((2, 8, 16, 32), (2, 2, 16, 32), (2, 2, 16, 32))
+    inputs = [torch.randn(shape, generator=generator) for shape in shapes]
+    results = []
+    for device in ("cpu", "neuron"):
+        q, k, v = (one.to(device, copy=True).requires_grad_() for one in inputs)
+        before = DEVICE.extension.num_launches()
+        y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
+        if device == "neuron":
+            assert DEVICE.extension.num_launches() == before + 1
+            last = DEVICE.extension.launch_columns()["signature"][-1]
+            names = {row[0]: row[1] for row in DEVICE.extension.executions()}
+            assert names[last] == "aten::_scaled_dot_product_fused_attention_overrideable"
+        y.square().sum().backward()
+        results.append([y.detach().cpu(), *(one.grad.cpu() for one in (q, k, v))])
+    for one, other in zip(*results, strict=True):
+        assert torch.equal(one, other)
+
+
 def check_in_place_out_and_views() -> None:
     x = torch.arange(12.0).reshape(3, 4)
     y = x.to("neuron")

@@ -18,6 +18,7 @@
 #include "profiler.h"
 #include "profiler_bindings.h"
 #include "registration.h"
+#include "sends.h"
 #include "settings.h"
 #include "worker.h"
 
@@ -135,7 +136,11 @@ void add_device(py::module_& m) {
     m.def("set_current_core", &set_current_core);
     m.def("synchronize", &synchronize_core);
     m.def("is_in_bad_fork", [] { return settings().in_bad_fork; });
-    m.def("stop_worker", [] { Worker::instance().stop(); });
+    m.def("stop_worker", [] {
+        Worker::instance().stop();
+        py::gil_scoped_release other_threads_run;
+        Sends::instance().wait();
+    });
     m.def("capacity_bytes", [] { return Hbm::instance().capacity_bytes(); });
     m.def("set_capacity",
           [](std::int64_t bytes) { Hbm::instance().configure(num_cores(), bytes); });

@@ -5,10 +5,14 @@
 #include <ATen/record_function.h>
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <sstream>
+
+#include "python_calls.h"
 
 namespace trnscope::sim {
 namespace {
@@ -117,12 +121,18 @@ ObservedInputs inputs_of(const at::RecordFunction& function) {
     return inputs;
 }
 
+// record_function begins and ends a range by ops of the profiler's own: neither holds the other.
+bool is_of_profiler(const at::RecordFunction& function) {
+    return std::strncmp(function.name(), "profiler::", 10) == 0;
+}
+
 std::unique_ptr<at::ObserverContext> on_enter(const at::RecordFunction& function) {
     auto context = std::make_unique<RangeContext>();
     ObservedRange range;
     range.start_ns = Timeline::instance().now_ns();
     range.sequence = function.seqNr();
     range.scope = static_cast<std::uint8_t>(function.scope());
+    range.parent = innermost_range();
     const bool with_inputs = function.needsInputs() && function.num_inputs() > 0;
     ObservedInputs inputs = with_inputs ? inputs_of(function) : ObservedInputs{};
     std::lock_guard lock(log().mutex);
@@ -140,15 +150,15 @@ std::unique_ptr<at::ObserverContext> on_enter(const at::RecordFunction& function
     context->id = range.id;
     context->place = log().kept.ranges.size();
     log().kept.ranges.push_back(range);
-    open_ranges().push_back(range.id);
+    if (!is_of_profiler(function)) open_ranges().push_back(range.id);
     return context;
 }
 
-void on_exit(const at::RecordFunction& /*function*/, at::ObserverContext* context) {
+void on_exit(const at::RecordFunction& function, at::ObserverContext* context) {
     const auto* range = static_cast<RangeContext*>(context);
     if (range == nullptr) return;
     auto& open = open_ranges();
-    while (!open.empty() && open.back() >= range->id) open.pop_back();
+    while (!is_of_profiler(function) && !open.empty() && open.back() >= range->id) open.pop_back();
     std::lock_guard lock(log().mutex);
     if (range->generation != log().generation) return;
     log().kept.ranges[range->place].end_ns = Timeline::instance().now_ns();
@@ -160,6 +170,11 @@ at::CallbackHandle add_callback() {
             .needsInputs(true)
             .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION,
                      at::RecordScope::USER_SCOPE}));
+}
+
+void remove_python(std::vector<ObservedRange>& ranges) {
+    const auto is_python = [](const ObservedRange& range) { return range.scope == kPythonScope; };
+    ranges.erase(std::remove_if(ranges.begin(), ranges.end(), is_python), ranges.end());
 }
 
 template <typename Row>
@@ -178,23 +193,28 @@ bool Observer::is_active() const {
     return is_recording.load(std::memory_order_relaxed);
 }
 
-std::uint64_t Observer::begin(bool with_inputs) {
-    std::lock_guard lock(log().mutex);
-    const Observed& kept = log().kept;
-    if (running_.empty()) log().callback = add_callback();
-    log().with_inputs |= with_inputs;
-    const std::int64_t now_ns = Timeline::instance().now_ns();
-    running_[++num_begun_] = {now_ns, kept.ranges.size(), kept.launches.size(), kept.waits.size(),
-                              kept.memory.size()};
-    is_recording = true;
-    return num_begun_;
+std::uint64_t Observer::begin(bool with_inputs, bool with_python) {
+    std::uint64_t recording = 0;
+    {
+        std::lock_guard lock(log().mutex);
+        const Observed& kept = log().kept;
+        if (running_.empty()) log().callback = add_callback();
+        log().with_inputs |= with_inputs;
+        const std::int64_t now_ns = Timeline::instance().now_ns();
+        recording = ++num_begun_;
+        running_[recording] = {now_ns, kept.ranges.size(), kept.launches.size(), kept.waits.size(),
+                               kept.memory.size()};
+        is_recording = true;
+    }
+    // Without the lock: the functions that run are told to this observer.
+    if (with_python && begin_python_calls()) running_.at(recording).with_python = true;
+    return recording;
 }
 
 Observed Observer::end(std::uint64_t recording) {
+    const Mark mark = mark_of(recording);
+    const bool is_ours = !mark.with_python || end_python_calls();
     std::lock_guard lock(log().mutex);
-    const auto found = running_.find(recording);
-    TORCH_CHECK_VALUE(found != running_.end(), "this recording is not running");
-    const Mark mark = found->second;
     const Observed& kept = log().kept;
     Observed result;
     result.start_ns = mark.start_ns;
@@ -205,12 +225,22 @@ Observed Observer::end(std::uint64_t recording) {
     result.memory = tail(kept.memory, mark.memory);
     result.inputs = kept.inputs;
     result.names = kept.names;
+    result.collectives = Collectives::instance().all();
+    result.with_python = mark.with_python && is_ours;
+    if (!result.with_python) remove_python(result.ranges);
     for (ObservedRange& range : result.ranges) {
         if (range.end_ns == kStillOpen) range.end_ns = result.end_ns;
     }
-    running_.erase(found);
+    running_.erase(recording);
     clear_if_unused();
     return result;
+}
+
+Observer::Mark Observer::mark_of(std::uint64_t recording) const {
+    std::lock_guard lock(log().mutex);
+    const auto found = running_.find(recording);
+    TORCH_CHECK_VALUE(found != running_.end(), "this recording is not running");
+    return found->second;
 }
 
 void Observer::clear_if_unused() {
@@ -226,13 +256,47 @@ void Observer::clear_if_unused() {
 void Observer::on_launch(const LaunchRecord& record) {
     if (!is_active()) return;
     std::lock_guard lock(log().mutex);
-    log().kept.launches.push_back({record, innermost_range(), this_thread()});
+    log().kept.launches.push_back({record, innermost_range(), this_thread(), current_collective()});
 }
 
 void Observer::on_wait(const WaitRecord& record) {
     if (!is_active()) return;
     std::lock_guard lock(log().mutex);
     log().kept.waits.push_back({record, innermost_range(), this_thread()});
+}
+
+PythonRange Observer::open_python(const char* name) {
+    if (!is_active()) return {};
+    ObservedRange range;
+    range.start_ns = Timeline::instance().now_ns();
+    range.scope = kPythonScope;
+    std::lock_guard lock(log().mutex);
+    range.id = ++log().num_ranges;
+    range.thread = this_thread();
+    range.name = name_number(name);
+    auto& ranges = log().kept.ranges;
+    ranges.push_back(range);
+    return {log().generation, range.id, ranges.size() - 1};
+}
+
+void Observer::close_python(const PythonRange& range) {
+    if (range.id == 0) return;
+    const std::int64_t now_ns = Timeline::instance().now_ns();
+    std::lock_guard lock(log().mutex);
+    if (range.generation != log().generation) return;
+    auto& ranges = log().kept.ranges;
+    ObservedRange& own = ranges[range.place];
+    own.end_ns = now_ns;
+    const bool is_last = range.place + 1 == ranges.size() && !begins_at(ranges.size());
+    if (!is_last || own.start_ns != now_ns) return;
+    ranges.pop_back();
+    if (log().num_ranges == range.id) --log().num_ranges;  // ids depend on what is kept alone
+}
+
+// Whether a recording's ranges are those from this place on: it must not move.
+bool Observer::begins_at(std::size_t range) const {
+    return std::any_of(running_.begin(), running_.end(),
+                       [&](const auto& one) { return one.second.ranges == range; });
 }
 
 void Observer::on_memory(std::uint64_t address, std::int64_t bytes, std::int64_t total,

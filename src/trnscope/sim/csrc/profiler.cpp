@@ -11,10 +11,12 @@
 #include <algorithm>
 #include <atomic>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
 
+#include "collectives.h"
 #include "profiler_rows.h"
 
 namespace trnscope::sim {
@@ -61,6 +63,11 @@ std::vector<std::uint64_t>& open_ops() {
     return ops;
 }
 
+std::vector<std::int32_t>& open_annotations() {
+    static thread_local std::vector<std::int32_t> annotations;
+    return annotations;
+}
+
 void record_launch(const LaunchRecord& record) {
     if (!has_recorder.load(std::memory_order_relaxed)) return;
     std::shared_ptr<Recorder> target;
@@ -70,7 +77,13 @@ void record_launch(const LaunchRecord& record) {
     }
     if (target == nullptr) return;
     const auto op = open_ops().empty() ? 0 : static_cast<std::int32_t>(open_ops().back());
-    target->launches.add(record, op, libkineto::systemThreadId());
+    ProfiledLaunch launch;
+    launch.record = record;
+    launch.op = op;
+    launch.thread = libkineto::systemThreadId();
+    launch.collective = current_collective();
+    launch.annotations = open_annotations();
+    target->launches.add(std::move(launch));
 }
 
 struct KindWords {
@@ -106,7 +119,7 @@ class Session final : public libkineto::IActivityProfilerSession {
     void start() override {
         own_ = std::make_shared<Recorder>(config_);
         set_recorder(own_);
-        if (config_.is_ours) observed_ = Observer::instance().begin(true);
+        if (config_.is_ours) observed_ = Observer::instance().begin(true, config_.with_stack);
         status_ = libkineto::TraceStatus::RECORDING;
     }
 
@@ -124,6 +137,7 @@ class Session final : public libkineto::IActivityProfilerSession {
         const auto launches = own_->launches.take();
         shared().num_dropped = own_->launches.num_dropped();
         for (const ProfiledLaunch& launch : launches) add_rows(launch, linked);
+        add_annotations(launches, linked);
         for (const auto& activity : buffer_->activities) logger.handleActivity(*activity);
         name_streams(logger, launches, start);
     }
@@ -136,6 +150,12 @@ class Session final : public libkineto::IActivityProfilerSession {
     void pushCorrelationId(std::uint64_t id) override { open_ops().push_back(id); }
     void popCorrelationId() override {
         if (!open_ops().empty()) open_ops().pop_back();
+    }
+    void pushUserCorrelationId(std::uint64_t id) override {
+        open_annotations().push_back(static_cast<std::int32_t>(id));
+    }
+    void popUserCorrelationId() override {
+        if (!open_annotations().empty()) open_annotations().pop_back();
     }
     std::string getDeviceProperties() override { return shared().device_properties; }
     std::unordered_map<std::string, std::string> getMetadata() override {
@@ -213,8 +233,56 @@ class Session final : public libkineto::IActivityProfilerSession {
         work.addMetadata("correlation", launch.record.correlation_id);
         add_ids(work, launch);
         if (words.copy != nullptr) work.addMetadataQuoted("kind", words.copy);
+        if (launch.collective.number >= 0) add_collective(work, launch.collective);
         if (words.activity != ActivityType::CONCURRENT_KERNEL) {
             work.addMetadata("bytes", launch.record.bytes);
+        }
+    }
+
+    // The words of Kineto's rows of NCCL.
+    static void add_collective(GenericTraceActivity& row, const CollectiveMark& mark) {
+        const CollectiveInfo info = Collectives::instance().at(mark.number);
+        row.addMetadataQuoted("Collective name", info.call);
+        row.addMetadata("In msg nelems", info.in_elements);
+        row.addMetadata("Out msg nelems", info.out_elements);
+        row.addMetadata("Group size", static_cast<std::int64_t>(info.ranks.size()));
+        row.addMetadataQuoted("dtype", info.dtype);
+        row.addMetadataQuoted("In split size", listed(info.in_splits));
+        row.addMetadataQuoted("Out split size", listed(info.out_splits));
+        row.addMetadataQuoted("Process Group Name", info.group_name);
+        row.addMetadataQuoted("Process Group Description", info.group_description);
+        row.addMetadataQuoted("Process Group Ranks", listed(info.ranks));
+        row.addMetadata("Rank", info.rank);
+        row.addMetadata("Seq", mark.sequence);
+        if (info.source >= 0) row.addMetadata("Src Rank", info.source);
+        if (info.destination >= 0) row.addMetadata("Dst Rank", info.destination);
+    }
+
+    // Each range of the program again on every stream, from the first to the last of its work.
+    void add_annotations(const std::vector<ProfiledLaunch>& launches,
+                         const libkineto::getLinkedActivityCallback& linked) {
+        struct Span {
+            std::int64_t start_ns, end_ns;
+        };
+        std::map<std::tuple<std::int32_t, std::int32_t, std::int64_t>, Span> spans;
+        for (const ProfiledLaunch& launch : launches) {
+            for (const std::int32_t id : launch.annotations) {
+                const Span own{launch.device_start_ns, launch.device_end_ns};
+                Span& span = spans.try_emplace({id, launch.record.core, launch.record.stream}, own)
+                                 .first->second;
+                span.start_ns = std::min(span.start_ns, own.start_ns);
+                span.end_ns = std::max(span.end_ns, own.end_ns);
+            }
+        }
+        for (const auto& [place, span] : spans) {
+            const auto& [id, core, stream] = place;
+            const libkineto::ITraceActivity* range = linked(id);
+            if (range == nullptr) continue;
+            GenericTraceActivity& row =
+                add(ActivityType::GPU_USER_ANNOTATION, range->name(), span.start_ns, span.end_ns);
+            row.device = core;
+            row.resource = static_cast<std::int32_t>(stream);
+            row.id = id;
         }
     }
 
@@ -277,7 +345,8 @@ class Plugin final : public libkineto::IActivityProfiler {
   private:
     std::string name_ = kPluginName;
     std::set<ActivityType> activities_ = {
-        ActivityType::CONCURRENT_KERNEL, ActivityType::GPU_MEMCPY, ActivityType::GPU_MEMSET,
+        ActivityType::CONCURRENT_KERNEL,   ActivityType::GPU_MEMCPY,
+        ActivityType::GPU_MEMSET,          ActivityType::GPU_USER_ANNOTATION,
         ActivityType::PRIVATEUSE1_RUNTIME, ActivityType::PRIVATEUSE1_DRIVER};
 };
 

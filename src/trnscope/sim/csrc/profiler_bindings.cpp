@@ -13,7 +13,8 @@ namespace {
 // The columns of trnscope/sim/virtual_trace/observed.py, in its order.
 py::tuple to_tuple(const ObservedRange& range) {
     return py::make_tuple(range.id, range.scope, range.name, range.thread, range.start_ns,
-                          range.end_ns, range.sequence, range.forward_thread, range.inputs);
+                          range.end_ns, range.sequence, range.forward_thread, range.inputs,
+                          range.parent);
 }
 
 py::tuple to_tuple(const ObservedLaunch& launch) {
@@ -22,7 +23,7 @@ py::tuple to_tuple(const ObservedLaunch& launch) {
                           record.signature, record.core, record.stream, launch.thread,
                           record.host_start_ns, record.host_end_ns, record.device_start_ns,
                           record.device_end_ns, launch.range, record.bytes, record.compile_ns,
-                          record.switch_ns);
+                          record.switch_ns, launch.collective.number, launch.collective.sequence);
 }
 
 py::tuple to_tuple(const ObservedWait& wait) {
@@ -38,6 +39,12 @@ py::tuple to_tuple(const ObservedMemory& memory) {
 
 py::tuple to_tuple(const ObservedInputs& inputs) {
     return py::make_tuple(inputs.shapes, inputs.types, inputs.values);
+}
+
+py::tuple to_tuple(const CollectiveInfo& info) {
+    return py::make_tuple(info.call, info.in_elements, info.out_elements, info.in_splits,
+                          info.out_splits, info.dtype, info.group_name, info.group_description,
+                          info.ranks, info.rank, info.source, info.destination);
 }
 
 template <typename Row>
@@ -57,14 +64,20 @@ py::dict to_dict(const Observed& observed) {
     result["memory"] = to_list(observed.memory);
     result["inputs"] = to_list(observed.inputs);
     result["names"] = observed.names;
+    result["with_python"] = observed.with_python;
+    result["collectives"] = to_list(observed.collectives);
     return result;
 }
 
 }  // namespace
 
 void bind_profilers(py::module_& module) {
-    module.def("observer_begin",
-               [](bool with_inputs) { return Observer::instance().begin(with_inputs); });
+    module.def(
+        "observer_begin",
+        [](bool with_inputs, bool with_python) {
+            return Observer::instance().begin(with_inputs, with_python);
+        },
+        py::arg("with_inputs"), py::arg("with_python") = false);
     module.def("observer_end", [](std::uint64_t recording) {
         return to_dict(Observer::instance().end(recording));
     });

@@ -29,6 +29,7 @@ ProfilerConfig parse_profiler_config(const std::string& text) {
     ProfilerConfig config;
     config.is_ours = value_of(text, "backend") == "trnscope_sim";
     if (!config.is_ours) return config;
+    config.with_stack = value_of(text, "with_stack") == "1";
     if (const auto cores = value_of(text, "capture_enabled_for_nc")) {
         config.cores = parse_cores(*cores);
     }

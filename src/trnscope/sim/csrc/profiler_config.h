@@ -10,6 +10,7 @@ namespace trnscope::sim {
 
 struct ProfilerConfig {
     bool is_ours = false;                         // whether a NeuronConfig was given at all
+    bool with_stack = false;                      // in the recording in virtual time
     std::optional<std::set<std::int32_t>> cores;  // none: all
     std::optional<std::size_t> max_events;        // of each core
 };

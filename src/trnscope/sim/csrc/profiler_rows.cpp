@@ -14,9 +14,11 @@ std::int64_t epoch_ns() {
 
 }  // namespace
 
-void ProfiledLaunches::add(const LaunchRecord& record, std::int32_t op, std::int32_t thread) {
+void ProfiledLaunches::add(ProfiledLaunch launch) {
     std::lock_guard lock(mutex_);
-    ProfiledLaunch launch{record, record.host_real_ns, epoch_ns(), 0, 0, op, thread};
+    const LaunchRecord& record = launch.record;
+    launch.call_start_ns = record.host_real_ns;
+    launch.call_end_ns = epoch_ns();
     if (launch.call_start_ns <= 0) launch.call_start_ns = launch.call_end_ns;
     std::int64_t& tail_ns = tails_[{record.core, record.stream}];
     const std::int64_t ready_ns =
@@ -26,7 +28,7 @@ void ProfiledLaunches::add(const LaunchRecord& record, std::int32_t op, std::int
     tail_ns = launch.device_end_ns;
     if (config_.cores && !config_.cores->contains(record.core)) return;
     auto& ring = rings_[record.core];
-    ring.push_back(launch);
+    ring.push_back(std::move(launch));
     if (config_.max_events && ring.size() > *config_.max_events) {
         ring.pop_front();
         ++num_dropped_;

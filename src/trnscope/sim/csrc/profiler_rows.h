@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "collectives.h"
 #include "profiler_config.h"
 #include "timeline.h"
 
@@ -26,13 +27,16 @@ struct ProfiledLaunch {
     std::int64_t device_end_ns = 0;
     std::int32_t op = 0;  // Kineto's correlation id of the op; 0: none
     std::int32_t thread = 0;
+    CollectiveMark collective;
+    std::vector<std::int32_t> annotations;  // likewise, of the program's ranges around it
 };
 
 class ProfiledLaunches {
   public:
     explicit ProfiledLaunches(ProfilerConfig config) : config_(std::move(config)) {}
 
-    void add(const LaunchRecord& record, std::int32_t op, std::int32_t thread);
+    // `launch`: all but its times, which are set here.
+    void add(ProfiledLaunch launch);
     // In the order of the calls.
     std::vector<ProfiledLaunch> take();
     std::uint64_t num_dropped() const { return num_dropped_; }

@@ -41,6 +41,7 @@ class DeviceProfileWriter:
         self._figures = SummaryFigures(machine)
         self._nodes = FrameworkNodes(machine)
         self._opcodes: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
+        self._groups: dict[tuple[int, ...], int] = {}
         self._next_id = 1
         self._num_executions = 0
         self._num_listed = 0
@@ -148,19 +149,23 @@ class DeviceProfileWriter:
                     "stream_id": row.stream,
                     "stream_index": row.stream,
                     "trigger_engine": "",
-                    "input_size": row.num_bytes,
-                    "output_size": row.num_bytes,
+                    "input_size": row.input_bytes,
+                    "output_size": row.output_bytes,
                     "algorithm_bandwidth": bandwidth,
                     "bus_bandwidth": _bus_bandwidth(bandwidth, row),
                     "trigger_start_ts": row.trigger_ns,
                     "cc_trigger_start_delay": None
                     if row.trigger_ns is None
                     else row.start_ns - row.trigger_ns,
-                    "replica_group_id": 0,
-                    "replica_group": str([list(row.group)]),
+                    "replica_group_id": self._group_number(row.group),
+                    "replica_group": None if row.group is None else str([list(row.group)]),
                 }
             ]
         )
+
+    def _group_number(self, group: tuple[int, ...] | None) -> int | None:
+        """Groups count from 0, by first appearance."""
+        return None if group is None else self._groups.setdefault(group, len(self._groups))
 
     def add_tensors(self, rows: Iterable[TensorRow]) -> None:
         """Values that programs read and write."""
@@ -248,7 +253,7 @@ _BUS_FACTORS = {"AllReduce": 2, "AllGather": 1, "ReduceScatter": 1, "AllToAll": 
 
 def _bus_bandwidth(bandwidth: float | None, row: CollectiveRow) -> float | None:
     """As nccl-tests counts it: twice the share (n - 1) / n for AllReduce, and so on."""
-    if bandwidth is None or not row.group:
+    if bandwidth is None or row.num_ranks < 1:
         return None
     factor = _BUS_FACTORS.get(row.operation)
-    return bandwidth if factor is None else bandwidth * factor * (1 - 1 / len(row.group))
+    return bandwidth if factor is None else bandwidth * factor * (1 - 1 / row.num_ranks)

@@ -23,7 +23,13 @@ from trnscope.sim.explorer_tables.rows import (
 )
 from trnscope.sim.signature import CollectiveSpec, GraphSpec, OpSignature
 from trnscope.sim.virtual_trace.host_samples import HostSamples
-from trnscope.sim.virtual_trace.recording import EXECUTIONS, Launch, LaunchKind, Recording
+from trnscope.sim.virtual_trace.recording import (
+    EXECUTIONS,
+    CollectiveInfo,
+    Launch,
+    LaunchKind,
+    Recording,
+)
 from trnscope.sim.virtual_trace.selection import dropped_text
 from trnscope.sim.virtual_trace.system_events import SystemEvent, model_name
 from trnscope.sim.virtual_trace.trace_json import HOST_PROCESS
@@ -154,22 +160,27 @@ class _Devices:
 
     def _add_collective(self, launch: Launch) -> None:
         info = launch.collective
-        if info is None:
-            return
-        self._profile.device(launch.core).add_collective(
-            CollectiveRow(
-                core=launch.core,
-                start_ns=launch.device_start_ns,
-                end_ns=launch.device_end_ns,
-                operation="".join(word.capitalize() for word in info.name.split("_")),
-                num_elements=info.num_elements,
-                dtype=info.dtype,
-                num_bytes=info.num_elements * item_bytes(info.dtype),
-                group=info.ranks or tuple(range(info.group_size)),
-                stream=launch.stream,
-                trigger_ns=launch.host_end_ns,
-            )
-        )
+        if info is not None:
+            self._profile.device(launch.core).add_collective(_collective_row(launch, info))
+
+
+def _collective_row(launch: Launch, info: CollectiveInfo) -> CollectiveRow:
+    message, size = launch.message, item_bytes(info.dtype)
+    return CollectiveRow(
+        core=launch.core,
+        start_ns=launch.device_start_ns,
+        end_ns=launch.device_end_ns,
+        operation="".join(word.capitalize() for word in info.name.split("_")),
+        num_elements=info.num_elements,
+        dtype=info.dtype,
+        num_bytes=info.num_elements * size,
+        num_ranks=info.group_size,
+        group=None if message is None else message.ranks,
+        input_bytes=None if message is None else message.in_elements * size,
+        output_bytes=None if message is None else message.out_elements * size,
+        stream=launch.stream,
+        trigger_ns=launch.host_end_ns,
+    )
 
 
 def _tensors(program: str, signature: Signature) -> Iterable[TensorRow]:

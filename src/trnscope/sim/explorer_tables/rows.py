@@ -156,7 +156,14 @@ class CollectiveRow:
     num_elements: int
     dtype: str
     num_bytes: int
-    group: tuple[int, ...]
+    """Of the whole buffer: the message size."""
+    num_ranks: int
+    group: tuple[int, ...] | None = None
+    """The ranks, as the whole job counts them; None: not known."""
+    input_bytes: int | None = None
+    """What this rank gives."""
+    output_bytes: int | None = None
+    """What this rank gets."""
     stream: int = 0
     trigger_ns: int | None = None
     """When the host enqueued it."""

@@ -67,6 +67,8 @@ class NeuronConfig(_Base):
         neff_cache_dir: str | os.PathLike[str] | None = None,
         precache_node_info: bool = True,
         correlate_device_time: bool = False,
+        *,
+        _with_stack: bool = False,
     ) -> None:
         chosen = (ProfileMode.DEVICE, ProfileMode.RUNTIME) if modes is None else _modes(modes)
         values = {
@@ -80,6 +82,7 @@ class NeuronConfig(_Base):
             or os.environ.get(CACHE_VARIABLE),
             "precache_node_info": _flag("precache_node_info", precache_node_info),
             "correlate_device_time": _flag("correlate_device_time", correlate_device_time),
+            "with_stack": int(_with_stack),
         }
         super().__init__(custom_profiler_config=to_custom_config(values))
 

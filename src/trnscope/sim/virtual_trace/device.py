@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import Any, Protocol
 
 from trnscope.errors import CaptureError
 from trnscope.sim.virtual_trace.observed import Observed, Process, Programs, to_recording
+from trnscope.sim.virtual_trace.python_frames import folders_of_code
 from trnscope.sim.virtual_trace.recording import Recording, Simulation
 from trnscope.sim.virtual_trace.trace_json import device_properties, simulation_header
 
@@ -18,8 +20,8 @@ from trnscope.sim.virtual_trace.trace_json import device_properties, simulation_
 class Extension(Protocol):
     """What is used of the compiled device; see ``csrc/profiler_bindings.cpp``."""
 
-    def observer_begin(self, with_inputs: bool) -> int:
-        """Start a recording; returns its handle."""
+    def observer_begin(self, with_inputs: bool, with_python: bool = False) -> int:
+        """Start a recording, with functions of Python where asked for; returns its handle."""
 
     def observer_end(self, recording: int) -> Observed:
         """Stop a recording."""
@@ -82,7 +84,8 @@ def is_connected() -> bool:
 def to_process_recording(observed: Observed, device: SimulatedDevice) -> Recording:
     """What was observed, with the rank of this process."""
     rank, size = _rank_and_size()
-    process = Process(device.simulation, rank, size)
+    folders = folders_of_code(sys.path)
+    process = Process(device.simulation, rank, size, code_folders=folders)
     return to_recording(observed, process, device.programs)
 
 
@@ -110,10 +113,14 @@ def kept(recording: Recording) -> Iterator[None]:
 
 
 class VirtualCapture:
-    """One recording of this process in virtual time."""
+    """One recording of this process in virtual time.
 
-    def __init__(self, device: SimulatedDevice | None = None) -> None:
+    ``with_stack`` records the functions of Python that run on the thread that starts it.
+    """
+
+    def __init__(self, device: SimulatedDevice | None = None, *, with_stack: bool = False) -> None:
         self._device = device or connected()
+        self._with_stack = with_stack
         self._handle: int | None = None
 
     @property
@@ -124,7 +131,7 @@ class VirtualCapture:
     def start(self) -> None:
         """Record from now on."""
         if self._handle is None:
-            self._handle = self._device.extension.observer_begin(True)
+            self._handle = self._device.extension.observer_begin(True, self._with_stack)
 
     def stop(self) -> Recording:
         """Stop; returns what was recorded."""

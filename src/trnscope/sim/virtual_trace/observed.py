@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from trnscope.sim.virtual_trace.python_frames import short_name
 from trnscope.sim.virtual_trace.recording import (
     CollectiveInfo,
     HostKind,
@@ -16,6 +17,7 @@ from trnscope.sim.virtual_trace.recording import (
     Launch,
     LaunchKind,
     MemoryRow,
+    Message,
     Recording,
     Shape,
     Simulation,
@@ -23,10 +25,14 @@ from trnscope.sim.virtual_trace.recording import (
     Work,
 )
 
+COLLECTIVE_ROW = "record_param_comms"
+"""torch's name for the host row of a collective, whatever it is."""
 TENSOR_LIST = "TensorList"
 """Kineto's type of an argument that is a list of tensors."""
 _BACKWARD_SCOPE = 1
 _USER_SCOPE = 7
+_PYTHON_SCOPE = 200
+"""kPythonScope in ``csrc/observer.h``."""
 _PROFILER_OPS = "profiler::"
 """Ops by which record_function begins and ends a range: no work of the program."""
 _COPIES = (LaunchKind.COPY_H2D, LaunchKind.COPY_D2H, LaunchKind.COPY_D2D)
@@ -65,33 +71,55 @@ class Process:
     rank: int | None = None
     world_size: int | None = None
     with_shapes: bool = True
+    code_folders: tuple[str, ...] = ()
+    """Left out of the names of Python functions."""
 
 
 def to_recording(observed: Observed, process: Process, programs: Programs) -> Recording:
     """The recording. Ranges outside of it are no one's parent."""
     inputs = [_inputs(*row) for row in observed["inputs"]] if process.with_shapes else []
+    names = [short_name(name, process.code_folders) for name in observed["names"]]
     host = tuple(
-        row
-        for values in observed["ranges"]
-        if not (row := _host_row(values, observed["names"], inputs)).name.startswith(_PROFILER_OPS)
+        row for values in observed["ranges"] if _is_shown(row := _host_row(values, names, inputs))
     )
-    known = {row.id for row in host}
+    known = {row.id for row in host if row.kind is not HostKind.PYTHON}
     programs = functools.cache(programs)
+    call_ns = process.simulation.launch_call_ns
+    launches = tuple(
+        _with_call(_launch(values, known, programs, observed["collectives"]), call_ns)
+        for values in observed["launches"]
+    )
     return Recording(
         simulation=process.simulation,
         start_ns=observed["start_ns"],
         end_ns=observed["end_ns"],
-        host=host,
-        launches=tuple(
-            _with_call(_launch(values, known, programs), process.simulation.launch_call_ns)
-            for values in observed["launches"]
-        ),
+        host=_with_messages(host, launches),
+        launches=launches,
         waits=tuple(_wait(values, known) for values in observed["waits"]),
         memory=_memory(observed["memory"]),
         rank=process.rank,
         world_size=process.world_size,
         with_shapes=process.with_shapes,
         with_memory=bool(observed["memory"]),
+        with_stack=observed["with_python"],
+    )
+
+
+def _is_shown(row: HostRow) -> bool:
+    """A function in which no virtual time passes would have a place, but no length."""
+    if row.kind is HostKind.PYTHON:
+        return row.end_ns > row.start_ns
+    return not row.name.startswith(_PROFILER_OPS)
+
+
+def _with_messages(host: tuple[HostRow, ...], launches: Iterable[Launch]) -> tuple[HostRow, ...]:
+    """Give the rows that stand for collectives what their launches say of them."""
+    messages = {one.op: one.message for one in launches if one.message is not None}
+    return tuple(
+        replace(row, message=messages[row.id])
+        if row.name == COLLECTIVE_ROW and row.id in messages
+        else row
+        for row in host
     )
 
 
@@ -110,8 +138,12 @@ def _shape(shapes: Sequence[Sequence[int]], dtype: str) -> Shape:
 
 
 def _host_row(values: Sequence[Any], names: Sequence[str], inputs: Sequence[Inputs]) -> HostRow:
-    number, scope, name, thread, start, end, sequence, forward, place = values
-    kinds = {_BACKWARD_SCOPE: HostKind.BACKWARD, _USER_SCOPE: HostKind.ANNOTATION}
+    number, scope, name, thread, start, end, sequence, forward, place, parent = values
+    kinds = {
+        _BACKWARD_SCOPE: HostKind.BACKWARD,
+        _USER_SCOPE: HostKind.ANNOTATION,
+        _PYTHON_SCOPE: HostKind.PYTHON,
+    }
     return HostRow(
         id=number,
         kind=kinds.get(scope, HostKind.OP),
@@ -122,12 +154,19 @@ def _host_row(values: Sequence[Any], names: Sequence[str], inputs: Sequence[Inpu
         sequence_number=None if sequence < 0 else sequence,
         forward_thread=forward - 1 if forward > 0 else None,
         inputs=inputs[place] if 0 <= place < len(inputs) else None,
+        parent=parent or None,
     )
 
 
-def _launch(values: Sequence[Any], known: set[int], programs: Programs) -> Launch:
+def _launch(
+    values: Sequence[Any],
+    known: set[int],
+    programs: Programs,
+    collectives: Sequence[Sequence[Any]],
+) -> Launch:
     (sequence, correlation, kind, signature, core, stream, thread, host_start, host_end,
-     device_start, device_end, op, num_bytes, compile_ns, switch_ns) = values  # fmt: skip
+     device_start, device_end, op, num_bytes, compile_ns, switch_ns,
+     collective, collective_sequence) = values  # fmt: skip
     program = programs(signature)
     is_copy = kind in _COPIES
     return Launch(
@@ -149,8 +188,29 @@ def _launch(values: Sequence[Any], known: set[int], programs: Programs) -> Launc
         switch_ns=switch_ns,
         on_cpu=program.on_cpu,
         collective=program.collective,
+        message=None if collective < 0 else _message(collectives[collective], collective_sequence),
         work=program.work,
         signature=signature,
+    )
+
+
+def _message(values: Sequence[Any], sequence: int) -> Message:
+    (call, in_elements, out_elements, in_splits, out_splits, dtype, group, description, ranks,
+     rank, source, destination) = values  # fmt: skip
+    return Message(
+        call=call,
+        in_elements=in_elements,
+        out_elements=out_elements,
+        dtype=dtype,
+        group_name=group,
+        ranks=tuple(ranks),
+        rank=rank,
+        group_description=description,
+        in_splits=tuple(in_splits),
+        out_splits=tuple(out_splits),
+        source=None if source < 0 else source,
+        destination=None if destination < 0 else destination,
+        sequence_number=sequence,
     )
 
 

@@ -36,6 +36,8 @@ class HostKind(IntEnum):
     """An op that autograd runs."""
     ANNOTATION = 2
     """A range that the program or a part of torch named."""
+    PYTHON = 3
+    """A function of Python, or a module's call."""
 
 
 @dataclass(frozen=True)
@@ -71,15 +73,39 @@ class Simulation:
 
 @dataclass(frozen=True)
 class CollectiveInfo:
-    """A collective as torch.distributed names it."""
+    """A collective as the hardware model sees it."""
 
     name: str
     """``all_reduce``."""
     num_elements: int
+    """Of the whole buffer: the message size."""
     dtype: str
     group_size: int
-    group_name: str = "0"
-    ranks: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Message:
+    """What torch.distributed says of one collective, in the words of a profile of NCCL."""
+
+    call: str
+    """``allreduce``, ``_allgather_base``."""
+    in_elements: int
+    out_elements: int
+    dtype: str
+    """As torch spells it: ``BFloat16``."""
+    group_name: str
+    ranks: tuple[int, ...]
+    """Of the group, in the whole job."""
+    rank: int = 0
+    """This process's, in the group."""
+    group_description: str = ""
+    in_splits: tuple[int, ...] = ()
+    out_splits: tuple[int, ...] = ()
+    source: int | None = None
+    """Of a message from one rank to another; None: none, or any rank."""
+    destination: int | None = None
+    sequence_number: int | None = None
+    """Counts the group's collectives."""
 
 
 @dataclass(frozen=True)
@@ -125,6 +151,8 @@ class Launch:
     on_cpu: bool = False
     """Whether the op fell back to the CPU."""
     collective: CollectiveInfo | None = None
+    message: Message | None = None
+    """Of a collective."""
     work: Work | None = None
     """None: a copy, a memset or a collective."""
     signature: int | None = None
@@ -167,6 +195,10 @@ class HostRow:
     forward_thread: int | None = None
     inputs: Inputs | None = None
     """Recorded only when asked for."""
+    parent: int | None = None
+    """Id of the op or annotation around it, which may have begun before the recording."""
+    message: Message | None = None
+    """Of the row ``record_param_comms``: the collective that it stands for."""
 
 
 @dataclass(frozen=True)
@@ -211,6 +243,7 @@ class Recording:
     world_size: int | None = None
     with_shapes: bool = False
     with_memory: bool = False
+    with_stack: bool = False
 
     @property
     def device_ns(self) -> int:

@@ -21,12 +21,12 @@ def complete(
     )
 
 
-def flow(phase: str, number: int, place: Place, time_ns: int) -> str:
-    """One end of an arrow from a launch to its device work: phase ``s`` or ``f``."""
+def flow(phase: str, number: int, place: Place, time_ns: int, category: str = "ac2g") -> str:
+    """One end of an arrow, phase ``s`` or ``f``: from a launch to its device work, or another."""
     end = ', "bp": "e"' if phase == "f" else ""
     return (
         f'{{"ph": "{phase}", "id": {number}, {_place(place)}, "ts": {micros(time_ns)}, '
-        f'"cat": "ac2g", "name": "ac2g"{end}}}'
+        f'"cat": "{category}", "name": "{category}"{end}}}'
     )
 
 

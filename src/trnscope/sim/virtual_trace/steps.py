@@ -25,6 +25,11 @@ class Step:
         return f"ProfilerStep#{self.number}"
 
 
+def is_step(name: str) -> bool:
+    """Whether a range is a step."""
+    return _STEP.match(name) is not None
+
+
 def with_steps(recording: Recording, steps: Sequence[Step]) -> Recording:
     """The recording with these steps on the main thread, in the place of any of the script's own.
 
@@ -32,7 +37,7 @@ def with_steps(recording: Recording, steps: Sequence[Step]) -> Recording:
     """
     if not steps:
         return recording
-    others = tuple(row for row in recording.host if not _STEP.match(row.name))
+    others = tuple(row for row in recording.host if not is_step(row.name))
     first = max((row.id for row in recording.host), default=0) + 1
     own = tuple(
         HostRow(first + i, HostKind.ANNOTATION, step.name, 0, step.start_ns, step.end_ns)

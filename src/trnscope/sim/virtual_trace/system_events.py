@@ -13,7 +13,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from trnscope.sim.virtual_trace.recording import HostRow, Launch, LaunchKind, Recording, WaitRow
+from trnscope.sim.virtual_trace.recording import (
+    HostKind,
+    HostRow,
+    Launch,
+    LaunchKind,
+    Recording,
+    WaitRow,
+)
 from trnscope.sim.virtual_trace.trace_json import DRIVER_CALL, HOST_PROCESS, RUNTIME_CALLS
 
 Source = Literal["framework", "neuron_rt", "neuron_hw"]
@@ -98,6 +105,8 @@ def _framework_events(recording: Recording) -> Iterator[SystemEvent]:
             flows[launch.op].append(launch.sequence_id)
             streams[launch.op] = launch.stream
     for row in recording.host:
+        if row.kind is HostKind.PYTHON:
+            continue
         yield _framework_event(row, tuple(flows[row.id]), streams.get(row.id))
 
 
@@ -113,7 +122,7 @@ def _framework_event(row: HostRow, flows: tuple[int, ...], stream: int | None) -
         framework_stream_id=stream,
         attributes={
             "External id": row.id,
-            "cat": "user_annotation" if row.kind.name == "ANNOTATION" else "cpu_op",
+            "cat": "user_annotation" if row.kind is HostKind.ANNOTATION else "cpu_op",
         },
     )
 
@@ -125,11 +134,26 @@ def _runtime_events(recording: Recording) -> Iterator[SystemEvent]:
         if launch.kind in COPIES:
             yield _copy(launch)
         elif launch.kind is LaunchKind.COLLECTIVE:
-            yield _on_device(launch, "cc_running", (launch.sequence_id,), 0, {})
+            attributes = _collective(launch)
+            yield _on_device(launch, "cc_running", (launch.sequence_id,), 0, attributes)
         else:
             yield from _execution(launch, models, recording.simulation.lnc)
     for wait in recording.waits:
         yield _wait(wait)
+
+
+def _collective(launch: Launch) -> Mapping[str, Attribute]:
+    message = launch.message
+    if message is None:
+        return {}
+    return {
+        "operation": message.call,
+        "process_group": message.group_name,
+        "replica_group": str(list(message.ranks)),
+        "in_elements": message.in_elements,
+        "out_elements": message.out_elements,
+        "dtype": message.dtype,
+    }
 
 
 def _call(launch: Launch) -> SystemEvent:

@@ -19,8 +19,12 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from trnscope.sim.virtual_trace import rows
+from trnscope.sim.virtual_trace.backward_links import CATEGORY as BACKWARD_LINK
+from trnscope.sim.virtual_trace.backward_links import backward_links
+from trnscope.sim.virtual_trace.collective_args import collective_args, message_args
+from trnscope.sim.virtual_trace.device_annotations import DeviceAnnotation, device_annotations
+from trnscope.sim.virtual_trace.python_frames import python_args
 from trnscope.sim.virtual_trace.recording import (
-    CollectiveInfo,
     HostKind,
     HostRow,
     Launch,
@@ -116,6 +120,7 @@ def _header(recording: Recording) -> dict[str, object]:
     flags = {
         "record_shapes": recording.with_shapes,
         "profile_memory": recording.with_memory,
+        "with_stack": recording.with_stack,
     }
     simulation = recording.simulation
     dropped = {str(core): count for core, count in recording.dropped.items()}
@@ -161,10 +166,15 @@ def _distributed(recording: Recording) -> dict[str, object]:
 def _rows(recording: Recording) -> Iterator[str]:
     process = HOST_PROCESS + (recording.rank or 0)
     yield from _names(recording, process)
+    functions = python_args(recording.host)
     for host in recording.host:
-        yield _host_row(host, process)
+        yield _host_row(host, process, functions.get(host.id))
     for launch in recording.launches:
         yield from _launch_rows(launch, process)
+    for annotation in device_annotations(recording):
+        yield _device_annotation_row(annotation)
+    for number, (forward, backward) in enumerate(backward_links(recording.host), 1):
+        yield from _backward_link(number, forward, backward, process)
     for wait in recording.waits:
         yield _wait_row(wait, process)
     for memory in recording.memory:
@@ -175,7 +185,7 @@ def _rows(recording: Recording) -> Iterator[str]:
         ("Spans", "PyTorch Profiler"),
         recording.start_ns,
         recording.end_ns,
-        {"Op count": len(recording.host), "clock": "virtual"},
+        {"Op count": len(recording.host) - len(functions), "clock": "virtual"},
     )
 
 
@@ -201,7 +211,10 @@ def _threads(recording: Recording) -> dict[int, str]:
     return {thread: f"thread {thread}" if thread else "main" for thread in seen}
 
 
-def _host_row(row: HostRow, process: int) -> str:
+def _host_row(row: HostRow, process: int, function: dict[str, object] | None) -> str:
+    place = (process, process + row.thread)
+    if function is not None:
+        return rows.complete("python_function", row.name, place, row.start_ns, row.end_ns, function)
     args: dict[str, object] = {"External id": row.id, "Record function id": 0}
     if row.sequence_number is not None:
         args["Sequence number"] = row.sequence_number
@@ -211,9 +224,23 @@ def _host_row(row: HostRow, process: int) -> str:
         args["Input Dims"] = row.inputs.shapes
         args["Input type"] = row.inputs.dtypes
         args["Concrete Inputs"] = row.inputs.values
+    if row.message is not None:
+        args.update(message_args(row.message))
     category = "user_annotation" if row.kind is HostKind.ANNOTATION else "cpu_op"
-    place = (process, process + row.thread)
     return rows.complete(category, row.name, place, row.start_ns, row.end_ns, args)
+
+
+def _device_annotation_row(row: DeviceAnnotation) -> str:
+    args = {"External id": row.id}
+    place = (row.core, row.stream)
+    return rows.complete("gpu_user_annotation", row.name, place, row.start_ns, row.end_ns, args)
+
+
+def _backward_link(number: int, forward: HostRow, backward: HostRow, process: int) -> Iterator[str]:
+    """An arrow between the begins of both."""
+    for phase, row in (("s", forward), ("f", backward)):
+        place = (process, process + row.thread)
+        yield rows.flow(phase, number, place, row.start_ns, BACKWARD_LINK)
 
 
 def _launch_rows(launch: Launch, process: int) -> Iterator[str]:
@@ -286,21 +313,8 @@ def _work_args(launch: Launch) -> dict[str, object]:
         args.update(bytes=launch.num_bytes)
     if launch.work is not None:
         args.update(asdict(launch.work))
-    if launch.collective is not None:
-        args.update(_collective_args(launch.collective))
+    args.update(collective_args(launch))
     return args
-
-
-def _collective_args(collective: CollectiveInfo) -> dict[str, object]:
-    return {
-        "Collective name": collective.name,
-        "In msg nelems": collective.num_elements,
-        "Out msg nelems": collective.num_elements,
-        "Group size": collective.group_size,
-        "dtype": collective.dtype,
-        "Process Group Name": collective.group_name,
-        **({"Process Group Ranks": str(list(collective.ranks))} if collective.ranks else {}),
-    }
 
 
 def _wait_row(wait: WaitRow, process: int) -> str:
