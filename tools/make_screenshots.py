@@ -1,4 +1,4 @@
-"""Draws the pictures of docs/howto/open-the-explorer.md from a run of the demo, in a browser.
+"""Draws the pictures of docs/howto/open-the-explorer.md from real runs, in a browser.
 
 Needs Debian's chromium (or another one named by CHROMIUM) and the built page.
 """
@@ -6,6 +6,7 @@ Needs Debian's chromium (or another one named by CHROMIUM) and the built page.
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import tempfile
 import threading
@@ -15,10 +16,11 @@ from pathlib import Path
 from playwright.sync_api import Page, sync_playwright
 
 import trnscope
-from tools.make_docs import DOCS
+from tools.make_docs import DOCS, REPO
 from trnscope.demo import run_demo
 from trnscope.server.serve import listen, serve
 
+LLAMA = REPO / "examples" / "llama" / "train.py"
 IMAGES = DOCS / "images"
 SIZE = {"width": 1180, "height": 720}
 MAX_BYTES = 200_000
@@ -64,15 +66,41 @@ def ops(page: Page) -> None:
     page.wait_for_selector("tbody tr")
 
 
-SHOTS: dict[str, Callable[[Page], None]] = {
+def memory(page: Page) -> None:
+    """Memory over time."""
+    page.keyboard.press("5")
+    page.wait_for_selector(".picture path")
+
+
+def roofline(page: Page) -> None:
+    """The ops under the ceilings of the chip."""
+    page.keyboard.press("6")
+    page.wait_for_selector(".picture circle")
+
+
+def sql(page: Page) -> None:
+    """The first query, answered."""
+    page.keyboard.press("7")
+    page.get_by_role("button", name="Run").click()
+    page.wait_for_selector("tbody tr")
+    page.locator("main").focus()
+
+
+Shots = dict[str, Callable[[Page], None]]
+OF_THE_DEMO: Shots = {
     "explorer-overview.png": overview,
     "explorer-finding.png": finding,
     "explorer-timeline.png": timeline,
     "explorer-ops.png": ops,
 }
+OF_A_SIMULATED_RUN: Shots = {
+    "explorer-memory.png": memory,
+    "explorer-roofline.png": roofline,
+    "explorer-sql.png": sql,
+}
 
 
-def draw(url: str) -> None:
+def draw(url: str, shots: Shots) -> None:
     """Every picture, one after the other in one page."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
@@ -80,7 +108,8 @@ def draw(url: str) -> None:
         )
         page = browser.new_page(viewport=SIZE, color_scheme="light", reduced_motion="reduce")
         page.goto(url)
-        for name, prepare in SHOTS.items():
+        page.wait_for_selector(".parts")
+        for name, prepare in shots.items():
             prepare(page)
             page.wait_for_timeout(500)
             page.screenshot(path=IMAGES / name)
@@ -91,22 +120,26 @@ def draw(url: str) -> None:
         browser.close()
 
 
+def show(folder: Path, shots: Shots) -> None:
+    """Serve what was recorded into a folder, and draw."""
+    listening = listen(0)
+    ready = threading.Event()
+    args = (trnscope.open(folder), listening, ready.set)
+    threading.Thread(target=serve, args=args, daemon=True).start()
+    ready.wait()
+    draw(listening.url, shots)
+
+
 def main() -> None:
-    """Record the demo, or take the traces that are named, and draw."""
+    """Record the demo and a small Llama on a simulated Trainium, and draw both."""
     with tempfile.TemporaryDirectory() as folder:
-        traces = [Path(name) for name in sys.argv[1:]] or recorded(Path(folder))
-        listening = listen(0)
-        ready = threading.Event()
-        args = (trnscope.open(*traces), listening, ready.set)
-        threading.Thread(target=serve, args=args, daemon=True).start()
-        ready.wait()
-        draw(listening.url)
-
-
-def recorded(folder: Path) -> list[Path]:
-    """The demo's traces."""
-    run_demo(folder)
-    return sorted(folder.rglob("*.pt.trace.json*"))
+        demo, llama = Path(folder, "demo"), Path(folder, "llama")
+        run_demo(demo)
+        show(demo, OF_THE_DEMO)
+        command = [sys.executable, "-m", "trnscope", "run", "--device", "sim:trn2", "--shapes"]
+        command += ["--memory", "--out", str(llama), str(LLAMA), "--device", "neuron"]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        show(llama, OF_A_SIMULATED_RUN)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,15 @@
 // The page's state as the part of its address after "#", and back.
 import type { Camera } from "./timeline/camera";
 
-export const VIEWS = ["overview", "timeline", "ops", "kernels"] as const;
+export const VIEWS = [
+  "overview",
+  "timeline",
+  "ops",
+  "kernels",
+  "memory",
+  "roofline",
+  "sql",
+] as const;
 export type View = (typeof VIEWS)[number];
 
 export interface PageState {

@@ -392,7 +392,7 @@ def test_an_incomplete_and_a_simulated_profile_say_so(page, browser, tmp_path):
 def test_everything_can_be_reached_and_named_without_a_mouse(page, cuda_url):
     page.goto(cuda_url)
     expect(page.locator(".bars .bar").first).to_be_visible()
-    for view in "1234":
+    for view in "1234567":
         page.locator("main").focus()
         page.keyboard.press(view)
         page.wait_for_timeout(300)
@@ -425,7 +425,7 @@ def test_axe_finds_no_serious_fault(browser, cuda_url, theme):
     page.goto(cuda_url)
     expect(page.locator(".top-ops button").first).to_be_visible()
     page.add_script_tag(path=script)
-    for view in "1234":
+    for view in "1234567":
         page.locator("main").focus()
         page.keyboard.press(view)
         page.wait_for_timeout(300)
@@ -471,7 +471,7 @@ def test_the_layout_fits(browser, cuda_url, width):
     page = context.new_page()
     page.goto(cuda_url)
     expect(page.locator("h1.sentence")).to_be_visible()
-    for view in "1234":
+    for view in "1234567":
         page.keyboard.press(view)
         page.wait_for_timeout(200)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -488,3 +488,83 @@ def test_the_theme_is_chosen_and_kept(page, cuda_url):
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
     page.get_by_label("Use light colours").click()
     expect(page.locator("html")).to_have_attribute("data-theme", "light")
+
+
+def test_memory_is_that_of_the_command_line(page):
+    small = REPO / "docs" / "examples" / "small.json"
+    (device,) = printed("memory", str(small))["devices"]
+    with opened(small) as url:
+        page.goto(url + "#memory")
+        figures = page.locator(".figures")
+        expect(figures).to_contain_text(f"peakat least {device['peak_bytes'] / 2**20:.2f} MiB")
+        expect(figures).to_contain_text("peak reached inaten::mm")
+        plot = page.locator(".picture svg")
+        expect(plot).to_have_attribute("aria-label", re.compile("up to 7.00 MiB"))
+        rows = table_rows(page)
+    held = {op["name"]: op["held_at_peak_bytes"] for op in device["ops"]}
+    assert [row[0] for row in rows] == sorted(held, key=lambda name: -held[name])
+    assert rows[0][1] == f"{held[rows[0][0]] / 2**20:.2f} MiB"
+
+
+def test_the_roofline_is_that_of_the_command_line(page, tmp_path):
+    text = (REPO / "docs" / "examples" / "small.json").read_text("utf-8")
+    text = text.replace("example GPU", "NVIDIA H100 80GB HBM3")
+    trace = tmp_path / "h100.json"
+    trace.write_text(text.replace('"Input Dims"', '"Input type": ["float", "float"], "Input Dims"'))
+    document = printed("roofline", str(trace))
+    placed = [op for op in document["ops"] if op["arithmetic_intensity"] and op["flops_per_s"]]
+    assert placed and document["mbu_device"] is not None
+    with opened(trace) as url:
+        page.goto(url + "#roofline")
+        dots = page.locator(".picture.roofline circle")
+        expect(dots).to_have_count(len(placed))
+        rate = placed[0]["flops_per_s"] / 1e9
+        expect(dots.first.locator("title")).to_contain_text(
+            f"{placed[0]['name']}: {placed[0]['time_ns'] / 1e6:.3f} ms, {rate:.3g} GFLOP/s"
+        )
+        expect(page.locator(".roof-name")).to_contain_text("float32")
+        figures = page.locator(".figures")
+        expect(figures).to_contain_text(
+            f"memory bandwidth usedat least {document['mbu_device'] * 100:.1f} %"
+        )
+        rows = table_rows(page)
+    top = max(document["ops"], key=lambda op: op["time_ns"])
+    assert rows[0][0].startswith(top["name"])
+    assert rows[0][3] == f"{top['time_ns'] / 1e6:.3f} ms"
+
+
+def test_a_query_is_answered_kept_and_saved(page, cuda, cuda_url, tmp_path):
+    query = "SELECT name, count(*) AS n, max(start_ns) AS at FROM kernels GROUP BY 1 ORDER BY 2, 1"
+    page.goto(cuda_url + "#sql")
+    page.get_by_label("Query", exact=True).fill(query)
+    page.keyboard.press("Control+Enter")
+    expect(page.locator(".table-view tbody tr").first).to_be_visible()
+    rows = printed("sql", str(cuda), query)["rows"]
+    shown = table_rows(page)
+    # Each digit of a time since 1970 is there; names that are long are cut in the middle.
+    assert [row[1:] for row in shown] == [[str(n), str(at)] for _, n, at in rows[: len(shown)]]
+    with page.expect_download() as download:
+        page.get_by_role("button", name="CSV").click()
+    target = tmp_path / download.value.suggested_filename
+    download.value.save_as(target)
+    lines = target.read_text("utf-8").splitlines()
+    assert target.name == "rows-of-the-query.csv"
+    assert lines[0] == "name,n,at" and len(lines) == len(rows) + 1
+    page.get_by_label("Name to keep the query under").fill("by count")
+    page.get_by_role("button", name="Keep").click()
+    page.reload()
+    queries = page.get_by_label("Queries")
+    expect(queries.locator("option").nth(1)).to_have_text("by count")
+    queries.select_option("0")
+    expect(page.get_by_label("Query", exact=True)).to_have_value(query)
+
+
+def test_a_refused_query_says_why(browser, cuda_url):
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(cuda_url + "#sql")
+    page.get_by_label("Query", exact=True).fill("DROP TABLE ops")
+    page.get_by_role("button", name="Run").click()
+    expect(page.get_by_role("alert")).to_contain_text("SELECT")
+    expect(page.get_by_label("Query", exact=True)).to_have_value("DROP TABLE ops")
+    context.close()

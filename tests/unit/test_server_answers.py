@@ -56,6 +56,8 @@ def printed(*args: str) -> object:
         ("ops?by=shape", ["ops", "--by", "shape"]),
         ("kernels", ["kernels"]),
         ("kernels?by=stream", ["kernels", "--by", "stream"]),
+        ("memory", ["memory"]),
+        ("roofline", ["roofline"]),
     ],
 )
 def test_documents_are_those_of_the_command_line(client, path, command):
@@ -336,3 +338,13 @@ def test_names_of_any_kind_arrive_as_text(tmp_path):
     assert ops.headers["Content-Type"] == "application/json"
     assert b"\xe2" not in ops.body
     assert found["slices"][0]["name"] == names[0]
+
+
+def test_a_query_gives_its_first_rows_with_every_digit(client):
+    text = "SELECT i, 9007199254740993 + i AS long, [i] AS list FROM range(1500) AS r(i)"
+    document = client.get(f"/api/sql?q={quote(text)}").document
+    assert document["columns"] == ["i", "long", "list"]
+    assert document["rows"][:2] == [[0, "9007199254740993", "[0]"], [1, "9007199254740994", "[1]"]]
+    assert (len(document["rows"]), document["has_more"]) == (1000, True)
+    assert client.get("/api/sql?q=SELECT%201").document["has_more"] is False
+    assert client.get("/api/sql?q=DELETE%20FROM%20ops").status == 400

@@ -207,3 +207,82 @@ export interface RangeReport {
   num_rows: number;
   rows: { name: string; kind: string; count: number; sum_ns: number }[];
 }
+
+export interface MemoryOp {
+  name: string | null;
+  num_allocations: number;
+  num_frees: number;
+  allocated_bytes: number;
+  freed_bytes: number;
+  net_bytes: number;
+  held_at_peak_bytes: number;
+}
+
+export interface DeviceMemory {
+  source: number;
+  rank: number | null;
+  device: string;
+  is_start_exact: boolean;
+  start_bytes: number;
+  peak_bytes: number;
+  peak_ts_ns: Ns;
+  peak_op: string | null;
+  end_bytes: number;
+  never_freed: { count: number; size_bytes: number };
+  ops: MemoryOp[];
+  reserved: { peak_bytes: number; most_unused_bytes: number | null } | null;
+  num_points: number;
+  /** Time and level, thinned; times are rounded to what a number holds. */
+  level: [number, number][];
+}
+
+export interface Memory {
+  devices: DeviceMemory[];
+}
+
+export interface Peak {
+  value: number;
+  source: string;
+}
+
+export interface RooflineOp {
+  name: string;
+  input_shapes: unknown;
+  dtype: string | null;
+  family: string | null;
+  calls: number;
+  time_ns: number;
+  flops: number | null;
+  flops_per_s: number | null;
+  bytes_per_s: number | null;
+  arithmetic_intensity: number | null;
+  attainable_ratio: number | null;
+  bound: "compute" | "memory" | "neither" | "cache" | "inconsistent" | null;
+  reason: string | null;
+}
+
+export interface Roofline {
+  hardware: {
+    title: string;
+    peak_flops_per_s: Record<string, Peak>;
+    peak_flops_per_s_of_any_type: Peak | null;
+    peak_bytes_per_s: Peak | null;
+  } | null;
+  no_hardware: string | null;
+  abstained: boolean;
+  reason: string | null;
+  /** Compute time with unknown FLOPs. */
+  uncounted_ns: number;
+  mfu_step: number | null;
+  mfu_device: number | null;
+  mbu_device: number | null;
+  ops: RooflineOp[];
+}
+
+export type SqlCell = number | string | boolean | null;
+
+export interface QueryAnswer {
+  columns: string[];
+  rows: SqlCell[][];
+  has_more: boolean;
+}

@@ -23,6 +23,39 @@ export function shortNs(ns: number): string {
   return `${Math.round(ns)} ns`;
 }
 
+const SIZES: [number, string][] = [
+  [2 ** 40, "TiB"],
+  [2 ** 30, "GiB"],
+  [2 ** 20, "MiB"],
+  [2 ** 10, "KiB"],
+];
+
+/** 69793218560 → "65.00 GiB"; absent → "-". */
+export function formatBytes(size: number | null): string {
+  if (size === null) return "-";
+  for (const [step, unit] of SIZES) {
+    if (Math.abs(size) >= step) return `${toFixedHalfEven(size / step, 2)} ${unit}`;
+  }
+  return `${size} B`;
+}
+
+const RATES: [number, string][] = [
+  [1e15, "P"],
+  [1e12, "T"],
+  [1e9, "G"],
+  [1e6, "M"],
+  [1e3, "k"],
+];
+
+/** 611.3e12, "FLOP/s" → "611 TFLOP/s"; absent → "-". */
+export function formatRate(value: number | null, unit: string): string {
+  if (value === null) return "-";
+  for (const [step, prefix] of RATES) {
+    if (Math.abs(value) >= step) return `${Number((value / step).toPrecision(3))} ${prefix}${unit}`;
+  }
+  return `${Number(value.toPrecision(3))} ${unit}`;
+}
+
 /** 0.123 → "12.3 %"; absent → "-". */
 export function formatRatio(ratio: number | null): string {
   return ratio === null ? "-" : `${toFixedHalfEven(ratio * 100, 1)} %`;

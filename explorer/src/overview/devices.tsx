@@ -2,7 +2,7 @@
 import type { JSX } from "preact";
 import type { DeviceSummary, Summary } from "../data/documents";
 import { formatCount, formatNs, formatRatio, ratio } from "../data/format";
-import { Card, Meter } from "../shell/parts";
+import { Card, Figure, Meter } from "../shell/parts";
 import { familyColor } from "../timeline/colors";
 
 export function DevicesCard({ summary }: { summary: Summary }): JSX.Element | null {
@@ -53,23 +53,6 @@ function Device({ device }: { device: DeviceSummary }): JSX.Element {
           help="Work whose launch is not in the trace"
         />
       </dl>
-    </div>
-  );
-}
-
-function Figure({
-  name,
-  value,
-  help,
-}: {
-  name: string;
-  value: string;
-  help?: string;
-}): JSX.Element {
-  return (
-    <div title={help}>
-      <dt>{name}</dt>
-      <dd>{value}</dd>
     </div>
   );
 }

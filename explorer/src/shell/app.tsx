@@ -5,7 +5,10 @@ import { useEffect, useRef } from "preact/hooks";
 import type { About } from "../data/documents";
 import { printable, shorten } from "../data/format";
 import { loaded } from "../data/loaded";
+import { MemoryView } from "../memory/memory";
 import { Overview } from "../overview/overview";
+import { RooflineView } from "../roofline/roofline";
+import { SqlView } from "../sql/sql";
 import { view } from "../state";
 import { KernelsView } from "../tables/kernels";
 import { OpsView } from "../tables/ops";
@@ -22,6 +25,9 @@ const TITLES: Record<View, string> = {
   timeline: "Timeline",
   ops: "Ops",
   kernels: "Kernels",
+  memory: "Memory",
+  roofline: "Roofline",
+  sql: "SQL",
 };
 
 export function App(): JSX.Element {
@@ -62,6 +68,12 @@ function CurrentView(): JSX.Element {
       return <OpsView />;
     case "kernels":
       return <KernelsView />;
+    case "memory":
+      return <MemoryView />;
+    case "roofline":
+      return <RooflineView />;
+    case "sql":
+      return <SqlView />;
   }
 }
 
@@ -123,8 +135,8 @@ function Help({ onClose }: { onClose: () => void }): JSX.Element {
       <table class="keys">
         <tbody>
           <tr>
-            <th scope="row">1 2 3 4</th>
-            <td>overview, timeline, ops, kernels</td>
+            <th scope="row">{VIEWS.map((_, at) => at + 1).join(" ")}</th>
+            <td>{VIEWS.map((name) => TITLES[name]).join(", ")}</td>
           </tr>
           {KEY_HELP.map(({ keys, does }) => (
             <tr key={keys}>

@@ -69,3 +69,13 @@ export function Card(props: {
     </section>
   );
 }
+
+/** A figure under its name, in a list of them. */
+export function Figure(props: { name: string; value: string; help?: string }): JSX.Element {
+  return (
+    <div title={props.help}>
+      <dt>{props.name}</dt>
+      <dd>{props.value}</dd>
+    </div>
+  );
+}

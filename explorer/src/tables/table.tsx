@@ -3,6 +3,7 @@ import { useSignal } from "@preact/signals";
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { formatCount } from "../data/format";
+import { csvOf, fileName, saveText } from "./csv";
 import { filtered, sorted, windowOf, type Cell, type SortBy } from "./order";
 
 const ROW_HEIGHT = 30;
@@ -21,6 +22,7 @@ export interface TableProps<Row> {
   caption: string;
   rows: readonly Row[];
   columns: Column<Row>[];
+  /** A column that is none keeps the order of the rows. */
   initial: SortBy;
   /** What the filter looks at. */
   text: (row: Row) => string;
@@ -42,11 +44,11 @@ export function Table<Row>(props: TableProps<Row>): JSX.Element {
     resized.observe(element);
     return () => resized.disconnect();
   }, []);
-  const column = columns.find((each) => each.key === sort.value.column) ?? columns[0];
-  const shown = useMemo(
-    () => sorted(filtered(rows, text, filter.value), column.value, sort.value.descending),
-    [rows, filter.value, column, sort.value.descending],
-  );
+  const column = columns.find((each) => each.key === sort.value.column);
+  const shown = useMemo(() => {
+    const left = filtered(rows, text, filter.value);
+    return column ? sorted(left, column.value, sort.value.descending) : [...left];
+  }, [rows, filter.value, column?.key, sort.value.descending]);
   const { first, end } = windowOf(shown.length, ROW_HEIGHT, scroll.value, height.value);
   return (
     <div class="table-view">
@@ -65,6 +67,12 @@ export function Table<Row>(props: TableProps<Row>): JSX.Element {
             ? `${formatCount(shown.length)} of ${formatCount(rows.length)} rows`
             : `${formatCount(rows.length)} rows`}
         </span>
+        <button
+          type="button"
+          onClick={() => saveText(`${fileName(props.caption)}.csv`, csvOf(shown, columns))}
+        >
+          CSV
+        </button>
       </div>
       <div
         class="scroll"

@@ -19,7 +19,7 @@ from trnscope.report.document import to_document
 from trnscope.report.marks import incomplete_reason
 from trnscope.report.rules import rules_json
 from trnscope.report.sentence import where_time_goes
-from trnscope.store.sql import connect
+from trnscope.server.query import first_rows
 
 ProfileId = Annotated[str, Field(description="What open_profile returned, such as p1.")]
 Limit = Annotated[int, Field(description="Most rows in a list.", ge=1, le=500)]
@@ -172,10 +172,11 @@ class Tools:
     ) -> Json:
         """Ask anything: views slices, ops, kernels, device_work, launches, tracks, args and more.
 
-        `SHOW TABLES` is not allowed; `DESCRIBE ops` lists the columns of a view.
+        `SHOW TABLES` lists the views, `DESCRIBE ops` the columns of one. `has_more` says whether
+        rows are missing.
         """
-        with connect(self._profiles.get(profile).opened) as session:
-            return self._bounded(profile, lambda _: session.query(query), limit)
+        asked = self._profiles.get(profile).opened
+        return bounded({**first_rows(asked, query, limit).to_json(), **_marks(asked)}, limit)
 
     def _bounded(self, profile: str, ask: Callable[[AgentProfile], Any], limit: int) -> Json:
         asked = self._profiles.get(profile)

@@ -49,6 +49,8 @@ class Answers:
             "breakdown": lambda: profile.breakdown().to_json(),
             "steps": lambda: profile.steps().to_json(),
             "health": lambda: profile.health().to_json(),
+            "memory": lambda: profile.memory().to_json(),
+            "roofline": lambda: profile.roofline().to_json(),
             "ops": lambda: profile.ops(by or "name").to_json(),
             "kernels": lambda: profile.kernels(by or "name").to_json(),
         }

@@ -21,6 +21,7 @@ from trnscope.opened import OpenedProfile
 from trnscope.server.answers import Answers
 from trnscope.server.guard import Access, Guard
 from trnscope.server.pages import json_response, json_text, problem
+from trnscope.server.query import first_rows
 from trnscope.server.search import Searcher
 from trnscope.server.slices import SliceFinder
 from trnscope.server.tracks import tracks
@@ -30,6 +31,8 @@ MAX_TIME_NS = (1 << 62) - 1
 """Times in an address; what a trace holds is smaller."""
 ARROW = "application/vnd.apache.arrow.stream"
 WINDOW_ROWS = 500
+SQL_ROWS = 1000
+MAX_QUERY = 20_000
 MAX_EVIDENCE = 500
 """Slices of one finding that are drawn; the longest come first."""
 _GROUPINGS = {
@@ -51,6 +54,8 @@ def make_app(profile: OpenedProfile, access: Access, page: Path) -> ASGIApp:
         "health",
         "ops",
         "kernels",
+        "memory",
+        "roofline",
     )
     routes = [Route(f"/api/{name}", handlers.answer(name)) for name in questions]
     routes += [
@@ -60,6 +65,7 @@ def make_app(profile: OpenedProfile, access: Access, page: Path) -> ASGIApp:
         Route("/api/search", handlers.search),
         Route("/api/slice/{source:int}/{slice:int}", handlers.slice),
         Route("/api/window", handlers.window),
+        Route("/api/sql", handlers.sql),
     ]
     app = Starlette(
         routes=[*routes, Mount("/", StaticFiles(directory=page, html=True))],
@@ -141,6 +147,15 @@ class _Handlers:
         found = self._profile.window(start_ns, end_ns)
         self._release_pages()
         return json_response(found.to_json(WINDOW_ROWS))
+
+    def sql(self, request: Request) -> Response:
+        """The rows of one query."""
+        text = request.query_params.get("q", "")
+        if len(text) > MAX_QUERY:
+            raise UsageError(f"a query has up to {MAX_QUERY:,} characters")
+        found = first_rows(self._profile, text, SQL_ROWS)
+        self._release_pages()
+        return json_response(found.to_json())
 
     def _release_pages(self) -> None:
         """Keep the server small after it read many slices."""

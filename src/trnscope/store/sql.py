@@ -176,14 +176,14 @@ class SqlSession:
         self._connection.close()
         self._scratch.cleanup()
 
-    def query(self, text: str) -> QueryResult:
-        """Run one SELECT (or EXPLAIN) and return all its rows.
+    def query(self, text: str, limit: int | None = None) -> QueryResult:
+        """Run one SELECT (or EXPLAIN) and return its rows, at most ``limit`` of them.
 
         Raises :class:`UsageError` for anything else and for what DuckDB refuses. Ctrl-C stops
         the query.
         """
         allowed = self._prepare(text)
-        return self._guarded(lambda: self._fetch(allowed))
+        return self._guarded(lambda: self._fetch(allowed, limit))
 
     def batches(self, text: str) -> Any:
         """Run one SELECT and return a ``pyarrow.RecordBatchReader`` over its rows."""
@@ -192,13 +192,13 @@ class SqlSession:
 
     # Running ------------------------------------------------------------------------------
 
-    def _fetch(self, text: str) -> QueryResult:
+    def _fetch(self, text: str, limit: int | None) -> QueryResult:
         result = self._connection.execute(text)
         description = result.description or []
         return QueryResult(
             columns=tuple(str(column[0]) for column in description),
             types=tuple(str(column[1]) for column in description),
-            rows=result.fetchall(),
+            rows=result.fetchall() if limit is None else result.fetchmany(limit),
         )
 
     def _read_batches(self, text: str) -> Any:
