@@ -156,6 +156,16 @@ def _compiled(workload: Workload, model: CostModel) -> Prediction:
     return Prediction(time, device, cost.engine_ns, reads, writes, cost.flops)
 
 
+def _traced(workload: Workload, model: CostModel) -> Prediction:
+    """A model that was compiled ahead (``torch_neuronx.trace``) and is called through the runtime:
+    no dispatch of torch.compile, only what the host's clock shows beside the device's."""
+    cost = model.graph(op_lists.graph(workload.name, workload.sections()))
+    device = cost.device_ns + _collectives(workload, model)
+    time = device + model.runtime.launch_latency_ns
+    reads, writes = cost.hbm_read_bytes, cost.hbm_write_bytes
+    return Prediction(time, device, cost.engine_ns, reads, writes, cost.flops)
+
+
 def _collectives(workload: Workload, model: CostModel) -> float:
     """All-reduces of a compiled model: their own time, what each adds, and one barrier."""
     ranks = round(workload.number("ranks", 1))
@@ -237,6 +247,7 @@ MODES: dict[str, Callable[[Workload, CostModel], Prediction]] = {
     "program": _program,
     "eager": _eager,
     "compiled": _compiled,
+    "traced": _traced,
     "op": _op,
     "device": _device,
     "collective": _collective,

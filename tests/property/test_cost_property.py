@@ -226,3 +226,19 @@ def test_no_product_beats_the_peak_or_the_bandwidth(m: int, k: int, n: int) -> N
     assert moved / cost.device_ns <= 2 * MODEL.core.dma_bytes_per_ns
     operands = 2 * 128 * 128 * (m * k + k * n)
     assert cost.hbm_read_bytes >= 0.99 * operands
+
+
+loops = st.builds(Loop, bodies, st.integers(2, 9))
+nested = st.lists(loops | instructions | transfers, min_size=1, max_size=3).map(tuple)
+
+
+@given(nested, buffers, st.sampled_from([3, 40, 150]))
+@settings(deadline=None, max_examples=40)
+def test_nested_loops_in_closed_form_are_the_loops_unrolled(
+    body: tuple[Instruction | DmaTransfer | Loop, ...], sizes: tuple[int, ...], count: int
+) -> None:
+    named = tuple(Tile(name, 64, size) for name, size in zip(TILES, sizes, strict=True))
+    made = Program("p", named, (Loop(body, count),))
+    scheduler = Scheduler(load_core("trn1"))
+    closed, unrolled = scheduler.run(made), scheduler.run(made, 100_000)
+    assert abs(closed.total_ns - unrolled.total_ns) <= 0.03 * unrolled.total_ns + 5
