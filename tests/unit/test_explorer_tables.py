@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import trnscope
+from tests.unit.neuron_profiles import values
 from trnscope.cli.main import run
 from trnscope.model.kinds import SliceKind
 from trnscope.sim.cost.model import CostModel
@@ -247,6 +248,24 @@ def test_a_collective_of_an_unknown_group_invents_none(tmp_path: Path, model: Co
     unknown = ("input_size", "output_size", "replica_group", "replica_group_id")
     assert [row[name] for name in unknown] == [None] * 4
     assert row["bus_bandwidth"] == pytest.approx(2000 / 20e-6 * 3 / 4)
+
+
+def test_a_collective_s_message_reads_back(folder: Path) -> None:
+    (trace,) = trnscope.open(folder).traces
+    found = {
+        key: [
+            value
+            for value in values(trace, key, SliceKind.COLLECTIVE, SliceKind.INSTRUCTION)
+            if value is not None
+        ]
+        for key in ("collective_name", "in_nelems", "out_nelems", "process_group_ranks")
+    }
+    assert found == {
+        "collective_name": ["ReduceScatter"],
+        "in_nelems": [1000],
+        "out_nelems": [250],
+        "process_group_ranks": ["[[0, 2, 4, 6]]"],
+    }
 
 
 def test_the_times_are_those_of_the_launches(folder: Path, model: CostModel) -> None:

@@ -142,7 +142,21 @@ def test_collectives_tell_what_they_are(tmp_path: Path) -> None:
     assert names(trace, SliceKind.COLLECTIVE) == ["AllReduce"]
     assert values(trace, "process_group_ranks", SliceKind.COLLECTIVE) == ["[[0, 1]]"]
     assert values(trace, "bytes", SliceKind.COLLECTIVE) == [128]
+    assert values(trace, "in_nelems", SliceKind.COLLECTIVE) == [64]
+    assert trace.attribute("out_nelems") is None
     assert summarize_devices(trace)[0].communication_ns == 20
+
+
+def test_a_collective_s_sizes_are_what_this_rank_gives_and_gets(tmp_path: Path) -> None:
+    row = {"start_ts": 150, "end_ts": 170, "operation": "AllGather", "num_elements": 64}
+    rows = [
+        row | {"dtype": "bfloat16", "input_size": 32, "output_size": 128},
+        row | {"dtype": "float8_e4m3fn", "input_size": 16, "output_size": 64, "start_ts": 160},
+        row | {"dtype": "opaque", "input_size": 16, "output_size": 64, "start_ts": 165},
+    ]
+    trace = read(tables(tmp_path / "p", CcOp=rows), tmp_path)
+    assert values(trace, "in_nelems", SliceKind.COLLECTIVE) == [16, 16, None]
+    assert values(trace, "out_nelems", SliceKind.COLLECTIVE) == [64, 64, None]
 
 
 def test_dependencies_become_flows_by_exact_ids(tmp_path: Path) -> None:

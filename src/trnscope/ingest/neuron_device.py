@@ -20,7 +20,7 @@ from trnscope.ingest.neuron_places import NeuronTracks
 from trnscope.ingest.neuron_rows import ABSENT, Rows, is_time
 from trnscope.ingest.neuron_system import PlacedExecution
 from trnscope.ingest.neuron_texts import Texts
-from trnscope.ingest.neuron_words import engine_of, is_wait
+from trnscope.ingest.neuron_words import engine_of, is_wait, item_bytes
 from trnscope.model.kinds import SliceKind
 from trnscope.model.track import Device
 from trnscope.store.attributes import ATTRIBUTES, AttributeType
@@ -74,6 +74,16 @@ class _Timed:
     open_ended: Bool
     start_ns: I64
     dur_ns: I64
+
+
+def _elements(rows: Rows, size: str) -> I64:
+    """A size in bytes as elements of the row's type; absent where either is unknown."""
+    codes, words = rows.texts("dtype")
+    known = [item_bytes(word) or 0 for word in words]
+    width = np.array([*known, 0], np.int64)[codes]
+    sizes = rows.ints(size)
+    has = (width > 0) & (sizes >= 0)
+    return np.where(has, sizes // np.maximum(width, 1), ABSENT)
 
 
 class DevicePlacer:
@@ -156,7 +166,9 @@ class DevicePlacer:
         self._correlate(event, timed)
         size = np.maximum(rows.ints("input_size"), rows.ints("output_size"))
         self._attribute("bytes", event, timed, size)
-        self._attribute("in_nelems", event, timed, rows.ints("num_elements"))
+        # What this rank gives and gets; the column of elements is of the whole buffer.
+        self._attribute("in_nelems", event, timed, _elements(rows, "input_size"))
+        self._attribute("out_nelems", event, timed, _elements(rows, "output_size"))
         for key, column in (
             ("collective_name", "operation"),
             ("dtype", "dtype"),

@@ -6,6 +6,7 @@ schema 7.4.0. An event that is not listed keeps its name and stays a call of its
 
 from __future__ import annotations
 
+import re
 from enum import IntEnum
 
 from trnscope.ingest.kineto import Place, is_old_annotation, rule_of
@@ -146,3 +147,12 @@ def is_wait(opcode: str) -> bool:
     """Whether an instruction only waits: then its engine is not active."""
     word = opcode.upper()
     return any(wait in word for wait in _WAITS)
+
+
+_BITS = re.compile(r"[a-z](8|16|32|64|128)(?![0-9])", re.IGNORECASE)
+
+
+def item_bytes(dtype: str) -> int | None:
+    """Bytes of one element of a type, by the width in its name: ``bf16``, ``float8_e4m3fn``."""
+    found = _BITS.search(dtype)
+    return None if found is None else int(found[1]) // 8
