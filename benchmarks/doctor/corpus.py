@@ -97,7 +97,7 @@ def _version(one: Case | Twin) -> str:
     files = [HERE / name for name in EVERY_PROGRAM] + [HERE / "models" / f"{plan.model}.py"]
     parts = [file.read_bytes() for file in files if file.is_file()]
     if family is not None:
-        parts += [inspect.getsource(one).encode() for one in (family.change, family.setting) if one]
+        parts.append(Path(inspect.getfile(family.change)).read_bytes())
     return hashlib.sha256(b"".join(parts)).hexdigest()[:10]
 
 

@@ -7,11 +7,15 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
+from benchmarks.doctor.attention import attend
 from benchmarks.doctor.fault import SIM_MODELS, fault
 from benchmarks.doctor.plan import Plan
 from benchmarks.doctor.trainer import Trainer
+
+BATCH = {"convnet": 32, "transformer": 4, "recommender": 4096}
+LENGTH = {"convnet": 32, "transformer": 512, "recommender": 8}
+"""Of programs that the host cannot launch fast enough op by op."""
 
 
 def compiled(model: nn.Module) -> Any:
@@ -19,17 +23,11 @@ def compiled(model: nn.Module) -> Any:
     return torch.compile(model, backend="neuron")
 
 
-def causal(q: Tensor, k: Tensor, v: Tensor, _mask: Tensor | None) -> Tensor:
-    """Fused attention that needs no mask."""
-    return F.scaled_dot_product_attention(q, k, v, is_causal=True)
-
-
 def _small_and_compiled(plan: Plan, _severe: bool) -> None:
     sizes = plan.sizes
-    batch = 32 if plan.model == "convnet" else sizes.batch // 4
-    plan.sizes = replace(sizes, batch=batch, layers=4)
+    plan.sizes = replace(sizes, batch=BATCH[plan.model], length=LENGTH[plan.model], layers=4)
     plan.wrap_model = compiled
-    plan.attention = lambda _layer: causal
+    plan.attention = lambda _layer: attend
 
 
 @fault("program-an-op", "neuron", "NE02", "HO02", sim=SIM_MODELS,

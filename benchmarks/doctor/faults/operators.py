@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from benchmarks.doctor.attention import attend
 from benchmarks.doctor.fault import SIM_MODELS, each_or_half, fault
 from benchmarks.doctor.plan import Plan
 from benchmarks.doctor.trainer import Trainer
@@ -74,13 +74,6 @@ def activation_by_hand(plan: Plan, severe: bool) -> None:
     plan.activation = lambda layer: _gelu if each_or_half(severe, layer) else built_in(layer)
 
 
-def _attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
-    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
-    if mask is not None:
-        scores = scores + mask
-    return scores.softmax(-1) @ v
-
-
 def _with_attention(plan: Plan, _severe: bool) -> None:
     plan.attends = True
 
@@ -92,7 +85,7 @@ def _with_attention(plan: Plan, _severe: bool) -> None:
 def attention_by_hand(plan: Plan, severe: bool) -> None:
     """Two products with a softmax between them."""
     fused = plan.attention
-    plan.attention = lambda layer: _attention if each_or_half(severe, layer) else fused(layer)
+    plan.attention = lambda layer: attend if each_or_half(severe, layer) else fused(layer)
 
 
 @fault("optimizer-loop", "operators", "OP02", cpu=ON_CPU_TOO, sim=SIM_MODELS)
