@@ -228,6 +228,20 @@ def copying_samples(number: int) -> Case:
     return steps(write)
 
 
+def compiled(runs: int) -> Case:
+    """So many calls of one compiled piece, of which the code takes a third."""
+
+    def write(made: MadeTrace) -> None:
+        for _ in range(runs):
+            made.op(
+                "Torch-Compiled Region: 0/1",
+                200,
+                lambda: made.op("## Call CompiledFxGraph fs2bd ##", 100),
+            )
+
+    return steps(write)
+
+
 LOSS = ("aten::softmax", "aten::log", "aten::mul", "aten::sum", "aten::mean", "aten::neg")
 FULL, TRIU, SDPA = "aten::full", "aten::triu", "aten::_scaled_dot_product_attention_math"
 
@@ -260,5 +274,6 @@ HOST_CASES: dict[str, RuleCases] = {
     "OP14": RuleCases(
         between(*["aten::lstm_cell"] * 10), between(*["aten::lstm_cell"] * 7), nothing
     ),
+    "CO04": RuleCases(compiled(9), compiled(7), nothing),
     "OP15": RuleCases(multiplying("double"), multiplying("float"), WITHOUT_STACKS),
 }  # fmt: skip

@@ -8,11 +8,11 @@ from trnscope.advisor.rules.anomaly_detection import AnomalyDetectionRule
 from trnscope.advisor.rules.backward_hooks import BackwardHooksRule
 from trnscope.advisor.rules.barrier_in_step import BarrierInStepRule
 from trnscope.advisor.rules.blocking_copy import BlockingCopyRule
-from trnscope.advisor.rules.blocking_launches import BlockingLaunchesRule
 from trnscope.advisor.rules.checkpoint_in_step import CheckpointInStepRule
 from trnscope.advisor.rules.clipping_by_loop import ClippingByLoopRule
 from trnscope.advisor.rules.clocks_disagree import ClocksDisagreeRule
 from trnscope.advisor.rules.compile_in_window import CompileInWindowRule
+from trnscope.advisor.rules.compiled_piece_by_piece import CompiledPieceByPieceRule
 from trnscope.advisor.rules.core_waits import CoreWaitsRule
 from trnscope.advisor.rules.cpu_fallback import CpuFallbackRule
 from trnscope.advisor.rules.dense_embedding_gradient import DenseEmbeddingGradientRule
@@ -126,7 +126,6 @@ RULES: tuple[Rule, ...] = (
     SmallGridsRule(),
     ExposedCopiesRule(),
     DeviceCopiesRule(),
-    BlockingLaunchesRule(),
     CpuFallbackRule(),
     ProgramPerOpRule(),
     NewShapesRule(),
@@ -141,6 +140,7 @@ RULES: tuple[Rule, ...] = (
     CompileInWindowRule(),
     RecompilesRule(),
     GraphBreaksRule(),
+    CompiledPieceByPieceRule(),
     NoStepsRule(),
     WarmUpRecordedRule(),
     IncompleteCaptureRule(),
