@@ -310,16 +310,6 @@ def copying(name: str, us: int, op: str = "aten::copy_") -> Case:
     return steps(write)
 
 
-def blocking(blocks_host: bool) -> Case:
-    """Twenty kernels; each launch waits for its own, or does not."""
-
-    def write(made: MadeTrace) -> None:
-        for _ in range(20):
-            made.op("aten::mm", 30, lambda: made.launch(100, blocking=blocks_host))
-
-    return steps(write)
-
-
 # Recordings
 
 
@@ -404,7 +394,6 @@ DEVICE_CASES: dict[str, RuleCases] = {
         copying("Memcpy DtoD (Device -> Device)", 300),
         copying("Memcpy DtoD (Device -> Device)", 30), CPU_ONLY,
     ),
-    "DE04": RuleCases(blocking(blocks_host=True), blocking(blocks_host=False), CPU_ONLY),
     "NE01": RuleCases(falling_back(2), falling_back(0), KERNELS_ONLY),
     "NE02": RuleCases(one_by_one(40), one_by_one(400), KERNELS_ONLY),
     "NE03": RuleCases(compiling((1, 2)), compiling((0,)), KERNELS_ONLY),

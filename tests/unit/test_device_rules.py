@@ -40,14 +40,15 @@ def times(result: Explanation, code: str) -> tuple[int, int, int]:
     return found.low_ns, found.likely_ns, found.high_ns
 
 
-def test_ops_of_their_own_give_back_host_and_device_time(tmp_path: Path) -> None:
-    # Ten ops of 165 µs on the host, 40 on the device: the host is the limit. 85 % of it goes.
+def test_the_device_is_the_limit_once_launching_is_not(tmp_path: Path) -> None:
+    # Ten ops of 165 µs on the host and 40 on the device. Without 85 % of the host's part the device
+    # is the limit: 29 µs each without their starts, 20 at the most that may go.
     result = explain(one_by_one(40)(tmp_path))
     low, likely, high = times(result, "NE02")
     assert result.step_ns == 1_650_000
-    assert low == pytest.approx(0.6 * 1_650_000, rel=0.02)
-    assert likely == pytest.approx(0.85 * 1_650_000, rel=0.02)
-    assert high == pytest.approx(0.95 * 1_650_000, rel=0.02)
+    assert low == pytest.approx(0.6 * 1_650_000, rel=0.01)
+    assert likely == pytest.approx(1_650_000 - 10 * 29_000, rel=0.01)
+    assert high == pytest.approx(1_650_000 - 10 * 20_000, rel=0.01)
 
 
 def test_where_the_model_is_compiled_the_rest_is_named(tmp_path: Path) -> None:
@@ -101,16 +102,6 @@ def test_kernels_that_nearly_fill_the_gpu_are_left_alone(tmp_path: Path) -> None
     # 64 x 2 blocks fill nearly all of them: that is not said to be hidden either.
     full = explain(blocks(64)(tmp_path / "b"))
     assert "DE01" not in {one.code for one in (*full.findings, *full.hidden)}
-
-
-def test_a_slow_launch_of_a_short_kernel_is_no_blocking_launch(tmp_path: Path) -> None:
-    def write(made: MadeTrace) -> None:
-        for _ in range(20):
-            made.op("aten::mm", 5, lambda: made.launch(20, host_us=160))
-
-    made = MadeTrace(tmp_path, "Trainium2", DeviceKind.NEURON)
-    result = explain(made.steps(4, lambda: write(made)).open())
-    assert "DE04" not in {one.code for one in (*result.findings, *result.hidden)}
 
 
 def test_the_copies_into_buckets_go_with_the_reductions(tmp_path: Path) -> None:

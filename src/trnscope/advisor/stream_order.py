@@ -61,13 +61,37 @@ def stream_work(trace: Trace, start_ns: int, end_ns: int) -> StreamWork:
     launches, slices = trace.launches, trace.slices
     ids, has = launches.device_slice, launches.has_launch
     begin = slices.start_ns[ids]
-    launched = np.where(has, slices.start_ns[np.where(has, launches.launch_slice, 0)], begin)
+    calls = np.where(has, launches.launch_slice, 0)
+    tracks, called_ns = _called(trace, calls)
+    launched = np.where(has, called_ns, begin)
     by_launch = has & (launched >= start_ns) & (launched < end_ns)
     by_start = (begin >= start_ns) & (begin < end_ns) & ~(has & (launched >= end_ns))
     chosen = by_launch | by_start
-    tracks = slices.track[launches.launch_slice].astype(np.int64)
     launch_track = np.where(by_launch, tracks, NONE)[chosen]
     return _linked(trace, ids[chosen], launch_track, launched[chosen])
+
+
+def _called(trace: Trace, calls: U32) -> tuple[I64, I64]:
+    """Thread and time of each launch: those of the program's call where a thread of the runtime,
+    which runs no ops, hands the work to the device for it (Neuron system profiles)."""
+    slices = trace.slices
+    track, time = slices.track[calls].astype(np.int64), slices.start_ns[calls].copy()
+    programs = np.unique(slices.track[slices.of_kind(SliceKind.CPU_OP)])
+    ids = trace.attribute("external_id")
+    if ids is None or programs.size == 0:
+        return track, time
+    runtime = slices.of_kind(SliceKind.RUNTIME)
+    runtime = runtime[np.isin(slices.track[runtime], programs)]
+    known, number = ids.of(runtime)
+    last = dict(zip(number[known].tolist(), runtime[known].tolist(), strict=True))
+    behind = np.flatnonzero(~np.isin(track, programs))
+    has, wanted = ids.of(np.asarray(calls[behind], np.uint32))
+    for place, known_one, one in zip(behind.tolist(), has.tolist(), wanted.tolist(), strict=True):
+        call = last.get(one) if known_one else None
+        if call is not None:
+            track[place] = int(slices.track[call])
+            time[place] = int(slices.start_ns[call] + slices.dur_ns[call])
+    return track, time
 
 
 def _linked(trace: Trace, ids: U32, launch_track: I64, launched: I64) -> StreamWork:

@@ -73,7 +73,7 @@ class CoreWaitsRule(Rule):
     name = "core-waits"
     subject = "waiting of the NeuronCore"
     needs = (Need.NEURON, Need.HOST_OPS, Need.LAUNCHES)
-    specificity = -1
+    specificity = 1
 
     def check(self, context: StepContext) -> Iterator[Claim]:
         """One claim over the host's own time while the core idles."""

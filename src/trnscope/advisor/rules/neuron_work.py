@@ -47,7 +47,8 @@ def programs_of(context: StepContext, ops: U32) -> U32:
     known = context.trace.attribute("external_id")
     if launched.size or known is None:
         return launched
-    of_ops, of_programs = known.of(ops), known.of(mine)
+    every = context.ops()
+    of_ops, of_programs = known.of(every[context.lies_in(every, ops)]), known.of(mine)
     ids = of_ops[1][of_ops[0]]
     return mine[of_programs[0] & np.isin(of_programs[1], ids)]
 

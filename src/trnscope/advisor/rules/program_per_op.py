@@ -25,9 +25,13 @@ loss, copies of the batch). Ours."""
 LOW_SHARE, LIKELY_SHARE, HIGH_SHARE = 0.6, 0.85, 0.95
 """Host time of these ops that goes when they are compiled: an op costs 0.17 ms of dispatch, a graph
 0.12 ms and 0.02 ms for each tensor passed to it (trnscope's cost model, after public figures)."""
-DEVICE_SHARE, HIGH_DEVICE_SHARE = 0.5, 0.8
-"""Device time that goes: 11 µs of start for each program, and values that stay on the chip. Low:
-none. Assumptions of ours."""
+START_NS = 11_000
+"""Device time of one program that is its start (trnscope's cost model, after public figures)."""
+MOST_OF_DEVICE = 0.5
+"""Device time of these programs that goes at the most: starts, and values that stay on the chip.
+Assumption of ours; likely are the starts alone, low is none."""
+BUSY_ENOUGH = 0.8
+"""A core that works more than this share of the time does not wait for launches, as for HO02."""
 
 
 class ProgramPerOpRule(Rule):
@@ -45,13 +49,13 @@ class ProgramPerOpRule(Rule):
 
     How it is computed
     ------------------
-    The replay runs the steps with 85 % of these ops' host time and half of their device time gone
-    (low 60 % and none, high 95 % and 80 %). Ops of the optimizer count only where nothing else runs
-    eagerly: another edit removes them.
+    The replay runs the steps with 85 % of these ops' host time and the 11 µs of each program's
+    start gone (low 60 % and none, high 95 % and half of the device time). Ops of the optimizer
+    count only where nothing else runs eagerly: another edit removes them.
 
     When it is wrong
     ----------------
-    Large ops hide their dispatch; then little comes back and nothing is said. Code that
+    Large ops hide their dispatch: where the core works 80 % of the time, nothing is said. Code that
     `torch.compile` cannot take as one graph gives back less.
 
     Example
@@ -77,6 +81,9 @@ class ProgramPerOpRule(Rule):
 
     def check(self, context: StepContext) -> Iterator[Claim]:
         """One claim over the ops of the model, or over what is left of them."""
+        busy_ns = context.busy_ns
+        if busy_ns is None or busy_ns > BUSY_ENOUGH * context.step_ns:
+            return
         is_compiled = context.ops(_COMPILED).size > 0
         ops = _eager_ops(context)
         in_optimizer = context.lies_in(ops, context.ranges(_OPTIMIZER))
@@ -87,18 +94,20 @@ class ProgramPerOpRule(Rule):
             return
         work = programs_of(context, ops)
         host = context.host_removal(ops)
+        taken_ns = int(context.trace.slices.dur_ns[work].sum())
+        starts = min(MOST_OF_DEVICE, START_NS * work.size / max(taken_ns, 1))
         rest = " that are not compiled" if is_compiled else ""
         yield Claim(
             title=f"{number:,.0f} ops per step{rest} run as a program of their own: "
             "launching takes longer than computing",
             evidence=ops,
-            likely=_cut(host, LIKELY_SHARE, work, DEVICE_SHARE),
+            likely=_cut(host, LIKELY_SHARE, work, starts),
             low=host.scaled(LOW_SHARE),
-            high=_cut(host, HIGH_SHARE, work, HIGH_DEVICE_SHARE),
+            high=_cut(host, HIGH_SHARE, work, MOST_OF_DEVICE),
             confidence=Confidence.MEDIUM,
             tries=_tries(is_compiled),
             how=f"the steps replayed with {percent(LIKELY_SHARE)} of these ops' host time and "
-            f"{percent(DEVICE_SHARE)} of their device time gone",
+            f"{percent(starts)} of their device time, the programs' starts, gone",
         )
 
 
