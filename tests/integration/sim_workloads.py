@@ -57,7 +57,7 @@ def table(folder: Path) -> dict[str, Any]:
     rows = prof.key_averages()
     prof.export_chrome_trace(str(folder / "torch.json"))
     cpu = torch.autograd.DeviceType.CPU
-    on_device = [row for row in rows if row.device_type != cpu and not row.is_user_annotation]
+    on_device = [row for row in rows if row.device_type != cpu]
     ops = [row for row in rows if row.device_type == cpu]
     return {
         "text": rows.table(sort_by="self_device_time_total"),

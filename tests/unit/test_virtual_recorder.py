@@ -37,6 +37,7 @@ class MadeUpDevice:
         self.header: tuple[str, str] | None = None
         self.last: dict[str, Any] | None = None
         self.asked_for_python: list[bool] = []
+        self.has_hook = True
 
     def now_ns(self) -> int:
         return self.now
@@ -53,7 +54,7 @@ class MadeUpDevice:
         names = ["aten::mm", "ProfilerStep#0"]
         return {
             **empty, "start_ns": handle, "end_ns": self.now, "ranges": ranges, "names": names,
-            "with_python": self.asked_for_python[-1],
+            "with_python": self.asked_for_python[-1] and self.has_hook,
         }  # fmt: skip
 
     def profiler_has_last(self) -> bool:
@@ -114,6 +115,19 @@ def test_stacks_are_recorded_when_asked_for(made_up: MadeUpDevice, tmp_path: Pat
     recorder.export()
     assert made_up.asked_for_python == [True]
     assert json.loads((tmp_path / "trace.json").read_text())["with_stack"] == 1
+
+
+def test_stacks_that_another_profiler_prevented_are_told(
+    made_up: MadeUpDevice, tmp_path: Path
+) -> None:
+    made_up.has_hook = False
+    recorder = VirtualRecorder(False, lambda: tmp_path / "trace.json", with_stack=True)
+    recorder.begin(0)
+    made_up.now = 10
+    with pytest.warns(UserWarning, match="no Python stacks were recorded"):
+        recorder.stop(inside_step=False)
+    recorder.export()
+    assert "with_stack" not in json.loads((tmp_path / "trace.json").read_text())
 
 
 def test_a_step_that_was_cut_is_left_out(made_up: MadeUpDevice, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ It needs no torch profiler, so a script may use its own meanwhile.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +15,10 @@ from trnscope.sim.virtual_trace.steps import Step, with_steps
 from trnscope.sim.virtual_trace.trace_json import write_trace
 
 ACTIVITIES = ("CPU", "NEURON")
+NO_STACKS = (
+    "trnscope: no Python stacks were recorded: another profiler of Python, or a debugger, held the "
+    "interpreter's hook for profilers; leave it out, or drop --stack"
+)
 
 
 class VirtualRecorder:
@@ -61,6 +66,8 @@ class VirtualRecorder:
             self.next_step()
         self._recording = self._capture.stop()
         self._capture = None
+        if self._with_stack and not self._recording.with_stack:
+            warnings.warn(NO_STACKS, stacklevel=2)
 
     def export(self) -> None:
         """Write the trace; a window in which nothing ran leaves no file."""

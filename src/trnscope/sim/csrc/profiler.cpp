@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <atomic>
 #include <limits>
-#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -63,11 +62,6 @@ std::vector<std::uint64_t>& open_ops() {
     return ops;
 }
 
-std::vector<std::int32_t>& open_annotations() {
-    static thread_local std::vector<std::int32_t> annotations;
-    return annotations;
-}
-
 void record_launch(const LaunchRecord& record) {
     if (!has_recorder.load(std::memory_order_relaxed)) return;
     std::shared_ptr<Recorder> target;
@@ -82,7 +76,6 @@ void record_launch(const LaunchRecord& record) {
     launch.op = op;
     launch.thread = libkineto::systemThreadId();
     launch.collective = current_collective();
-    launch.annotations = open_annotations();
     target->launches.add(std::move(launch));
 }
 
@@ -137,7 +130,6 @@ class Session final : public libkineto::IActivityProfilerSession {
         const auto launches = own_->launches.take();
         shared().num_dropped = own_->launches.num_dropped();
         for (const ProfiledLaunch& launch : launches) add_rows(launch, linked);
-        add_annotations(launches, linked);
         for (const auto& activity : buffer_->activities) logger.handleActivity(*activity);
         name_streams(logger, launches, start);
     }
@@ -150,12 +142,6 @@ class Session final : public libkineto::IActivityProfilerSession {
     void pushCorrelationId(std::uint64_t id) override { open_ops().push_back(id); }
     void popCorrelationId() override {
         if (!open_ops().empty()) open_ops().pop_back();
-    }
-    void pushUserCorrelationId(std::uint64_t id) override {
-        open_annotations().push_back(static_cast<std::int32_t>(id));
-    }
-    void popUserCorrelationId() override {
-        if (!open_annotations().empty()) open_annotations().pop_back();
     }
     std::string getDeviceProperties() override { return shared().device_properties; }
     std::unordered_map<std::string, std::string> getMetadata() override {
@@ -258,34 +244,6 @@ class Session final : public libkineto::IActivityProfilerSession {
         if (info.destination >= 0) row.addMetadata("Dst Rank", info.destination);
     }
 
-    // Each range of the program again on every stream, from the first to the last of its work.
-    void add_annotations(const std::vector<ProfiledLaunch>& launches,
-                         const libkineto::getLinkedActivityCallback& linked) {
-        struct Span {
-            std::int64_t start_ns, end_ns;
-        };
-        std::map<std::tuple<std::int32_t, std::int32_t, std::int64_t>, Span> spans;
-        for (const ProfiledLaunch& launch : launches) {
-            for (const std::int32_t id : launch.annotations) {
-                const Span own{launch.device_start_ns, launch.device_end_ns};
-                Span& span = spans.try_emplace({id, launch.record.core, launch.record.stream}, own)
-                                 .first->second;
-                span.start_ns = std::min(span.start_ns, own.start_ns);
-                span.end_ns = std::max(span.end_ns, own.end_ns);
-            }
-        }
-        for (const auto& [place, span] : spans) {
-            const auto& [id, core, stream] = place;
-            const libkineto::ITraceActivity* range = linked(id);
-            if (range == nullptr) continue;
-            GenericTraceActivity& row =
-                add(ActivityType::GPU_USER_ANNOTATION, range->name(), span.start_ns, span.end_ns);
-            row.device = core;
-            row.resource = static_cast<std::int32_t>(stream);
-            row.id = id;
-        }
-    }
-
     static void add_ids(GenericTraceActivity& row, const ProfiledLaunch& launch) {
         const std::string id = std::to_string(launch.record.sequence_id);
         row.addMetadataQuoted("nrt_sequence_id", id);
@@ -345,8 +303,7 @@ class Plugin final : public libkineto::IActivityProfiler {
   private:
     std::string name_ = kPluginName;
     std::set<ActivityType> activities_ = {
-        ActivityType::CONCURRENT_KERNEL,   ActivityType::GPU_MEMCPY,
-        ActivityType::GPU_MEMSET,          ActivityType::GPU_USER_ANNOTATION,
+        ActivityType::CONCURRENT_KERNEL, ActivityType::GPU_MEMCPY, ActivityType::GPU_MEMSET,
         ActivityType::PRIVATEUSE1_RUNTIME, ActivityType::PRIVATEUSE1_DRIVER};
 };
 

@@ -28,7 +28,6 @@ struct ProfiledLaunch {
     std::int32_t op = 0;  // Kineto's correlation id of the op; 0: none
     std::int32_t thread = 0;
     CollectiveMark collective;
-    std::vector<std::int32_t> annotations;  // likewise, of the program's ranges around it
 };
 
 class ProfiledLaunches {
