@@ -568,3 +568,35 @@ def test_a_refused_query_says_why(browser, cuda_url):
     expect(page.get_by_role("alert")).to_contain_text("SELECT")
     expect(page.get_by_label("Query", exact=True)).to_have_value("DROP TABLE ops")
     context.close()
+
+
+def test_a_report_opens_from_disk_and_asks_nobody(browser, cuda, tmp_path):
+    out = tmp_path / "report.html"
+    subprocess.run(
+        [sys.executable, "-m", "trnscope", "report", str(cuda), "--out", str(out), "--redact"],
+        check=True,
+    )
+    assert out.stat().st_size <= 5_000_000
+    context = browser.new_context(viewport={"width": 1280, "height": 800}, offline=True)
+    page = context.new_page()
+    asked, troubles = [], []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("console", lambda text: troubles.append(text.text))
+    page.on("pageerror", lambda error: troubles.append(str(error)))
+    page.goto(out.as_uri())
+    expect(page.locator("h1.sentence")).to_be_visible()
+    said = " ".join(printed_text("summary", str(cuda)).split())
+    assert " ".join(page.locator("h1.sentence").inner_text().split()) in said
+    document = printed("explain", str(cuda))
+    expect(page.locator(".verdict")).to_have_text(document["verdict"])
+    expect(page.locator(".banner.report")).to_contain_text("Folders and names")
+    views = page.get_by_label("Views").get_by_role("button")
+    assert views.all_inner_texts() == ["Overview", "Ops", "Kernels", "Memory", "Roofline"]
+    views.nth(2).click()
+    kernels = printed("kernels", str(cuda))["kernels"]
+    top = max(kernels, key=lambda row: row["sum_ns"])
+    assert top["name"][:20] in table_rows(page)[0][0]
+    assert str(cuda.parent) not in page.content()
+    context.close()
+    assert [url for url in asked if url != out.as_uri() and not url.startswith("data:")] == []
+    assert troubles == []

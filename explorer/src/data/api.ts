@@ -1,4 +1,5 @@
 // Asks the server. Addresses are relative, so that the page also works under a proxy's path.
+import { embedded, isReport } from "./embedded";
 import { parseJson } from "./json";
 
 /** What the server could not answer, and what to do about it. */
@@ -11,10 +12,26 @@ export class ApiError extends Error {
   }
 }
 
+interface Problem {
+  message: string;
+  hint: string | null;
+}
+
 /** A JSON document. Raises ApiError with words for the user. */
 export async function getDocument<T>(path: string, signal?: AbortSignal): Promise<T> {
+  if (isReport) return fromReport<T>(path);
   const answer = await ask(path, signal);
   return parseJson<T>(await answer.text());
+}
+
+function fromReport<T>(path: string): T {
+  const text = embedded(path);
+  if (text === undefined) {
+    throw new ApiError("The report does not hold this.", "trnscope open shows it.");
+  }
+  const found = parseJson<T & { error?: Problem }>(text);
+  if (found.error) throw new ApiError(found.error.message, found.error.hint);
+  return found;
 }
 
 /** A binary answer. */
@@ -42,7 +59,7 @@ async function ask(path: string, signal?: AbortSignal): Promise<Response> {
 
 async function problemOf(answer: Response): Promise<ApiError> {
   try {
-    const { error } = (await answer.json()) as { error: { message: string; hint: string | null } };
+    const { error } = (await answer.json()) as { error: Problem };
     return new ApiError(error.message, error.hint);
   } catch {
     return new ApiError(`The server failed (status ${answer.status}).`, "See its terminal.");

@@ -7,6 +7,9 @@ export interface About {
   num_events: number;
   incomplete: string | null;
   simulated_by: string | null;
+  /** In a report: rows that did not fit, by document. */
+  left_out?: Record<string, number>;
+  redacted?: boolean;
 }
 
 export interface Sentence {

@@ -1,6 +1,7 @@
 // What the doctor found: the answer of trnscope explain --json.
 import type { JSX } from "preact";
 import type { Explanation, Finding } from "../data/documents";
+import { isReport } from "../data/embedded";
 import { formatNs, formatRatio, plural, printable } from "../data/format";
 import { Card, Name } from "../shell/parts";
 import { showFinding } from "../timeline/evidence";
@@ -44,7 +45,7 @@ function Cause({ finding, at }: { finding: Finding; at: number }): JSX.Element {
       <h3>
         <span>{printable(finding.title)}</span>
         <span class="kind">confidence {finding.confidence}</span>
-        {finding.evidence.length > 0 && (
+        {finding.evidence.length > 0 && !isReport && (
           <button type="button" onClick={() => showFinding(at)}>
             Show on the timeline
           </button>

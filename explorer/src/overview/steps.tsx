@@ -2,6 +2,7 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import type { Breakdown, BreakdownRow, Tracks } from "../data/documents";
+import { isReport } from "../data/embedded";
 import { formatNs, formatRatio, plural, printable, ratio, shortNs } from "../data/format";
 import { onAxis } from "../data/json";
 import { loaded } from "../data/loaded";
@@ -31,7 +32,7 @@ export function StepsCard({ breakdown }: { breakdown: Breakdown }): JSX.Element 
   return (
     <Card
       title="Steps"
-      note={`Each step, by ${whose}. Choose one to see it on the timeline.`}
+      note={`Each step, by ${whose}.${isReport ? "" : " Choose one to see it on the timeline."}`}
       class="wide"
     >
       {groups.length > 1 && (
@@ -177,6 +178,7 @@ function Bar(props: {
 }
 
 function openStep(row: BreakdownRow): void {
+  if (isReport) return;
   const tracks = loaded<Tracks>("tracks");
   const show = (): boolean => {
     const found = tracks.value;

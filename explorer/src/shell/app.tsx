@@ -3,6 +3,7 @@ import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import type { About } from "../data/documents";
+import { isReport } from "../data/embedded";
 import { printable, shorten } from "../data/format";
 import { loaded } from "../data/loaded";
 import { MemoryView } from "../memory/memory";
@@ -30,6 +31,9 @@ const TITLES: Record<View, string> = {
   sql: "SQL",
 };
 
+/** A report holds no slices, so nothing that needs them. */
+const SHOWN = isReport ? VIEWS.filter((name) => name !== "timeline" && name !== "sql") : VIEWS;
+
 export function App(): JSX.Element {
   const help = useSignal(false);
   useEffect(() => {
@@ -37,7 +41,7 @@ export function App(): JSX.Element {
       if (isTyping(event.target) || event.ctrlKey || event.metaKey || event.altKey) return;
       const at = Number(event.key) - 1;
       if (event.key === "?") help.value = true;
-      else if (VIEWS[at] !== undefined) view.value = VIEWS[at];
+      else if (SHOWN[at] !== undefined) view.value = SHOWN[at];
     };
     window.addEventListener("keydown", onKey);
     return () => window.removeEventListener("keydown", onKey);
@@ -90,7 +94,7 @@ function Header({ about, onHelp }: { about: About; onHelp: () => void }): JSX.El
         trnscope
       </span>
       <nav aria-label="Views">
-        {VIEWS.map((name, at) => (
+        {SHOWN.map((name, at) => (
           <button
             key={name}
             type="button"
@@ -106,7 +110,7 @@ function Header({ about, onHelp }: { about: About; onHelp: () => void }): JSX.El
         <bdi>{shorten(file, 44)}</bdi>
         {more}
       </span>
-      <Search />
+      {!isReport && <Search />}
       <button type="button" class="icon" onClick={toggleTheme} aria-label={themeLabel()}>
         {theme.value === "dark" ? "☀" : "☾"}
       </button>
@@ -135,10 +139,10 @@ function Help({ onClose }: { onClose: () => void }): JSX.Element {
       <table class="keys">
         <tbody>
           <tr>
-            <th scope="row">{VIEWS.map((_, at) => at + 1).join(" ")}</th>
-            <td>{VIEWS.map((name) => TITLES[name]).join(", ")}</td>
+            <th scope="row">{SHOWN.map((_, at) => at + 1).join(" ")}</th>
+            <td>{SHOWN.map((name) => TITLES[name]).join(", ")}</td>
           </tr>
-          {KEY_HELP.map(({ keys, does }) => (
+          {(isReport ? [] : KEY_HELP).map(({ keys, does }) => (
             <tr key={keys}>
               <th scope="row">{keys}</th>
               <td>{does}</td>

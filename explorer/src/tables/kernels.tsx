@@ -2,6 +2,7 @@
 import { signal } from "@preact/signals";
 import type { JSX } from "preact";
 import type { Kernel, Kernels } from "../data/documents";
+import { isReport } from "../data/embedded";
 import { formatCount, formatNs, formatRatio } from "../data/format";
 import { loaded } from "../data/loaded";
 import { Meter, Name, When } from "../shell/parts";
@@ -27,7 +28,9 @@ const FAMILY: Record<string, Family> = {
 const by = signal<By>("name");
 
 export function KernelsView(): JSX.Element {
-  const tools = (
+  const tools = isReport ? (
+    <></>
+  ) : (
     <GroupBy value={by.value} choices={CHOICES} onChange={(next) => (by.value = next)} />
   );
   const found = loaded<Kernels>(`kernels?by=${by.value}`).value;

@@ -2,6 +2,7 @@
 import { signal } from "@preact/signals";
 import type { JSX } from "preact";
 import type { Op, Ops } from "../data/documents";
+import { isReport } from "../data/embedded";
 import { formatCount, formatNs, formatRatio, printable, ratio, shorten } from "../data/format";
 import { loaded } from "../data/loaded";
 import { Meter, When } from "../shell/parts";
@@ -21,7 +22,9 @@ const CHOICES: [By, string][] = [
 const by = signal<By>("name");
 
 export function OpsView(): JSX.Element {
-  const tools = (
+  const tools = isReport ? (
+    <></>
+  ) : (
     <GroupBy value={by.value} choices={CHOICES} onChange={(next) => (by.value = next)} />
   );
   const found = loaded<Ops>(`ops?by=${by.value}`).value;

@@ -20,6 +20,7 @@ from trnscope.cli.commands.memory import memory
 from trnscope.cli.commands.open import open
 from trnscope.cli.commands.ops import ops
 from trnscope.cli.commands.overlap import overlap
+from trnscope.cli.commands.report import report
 from trnscope.cli.commands.roofline import roofline
 from trnscope.cli.commands.rule import rule
 from trnscope.cli.commands.run import SETTINGS, run
@@ -41,6 +42,7 @@ app.command(context_settings=SETTINGS)(estimate)
 for _command in (
     demo,
     open,
+    report,
     explain,
     summary,
     breakdown,

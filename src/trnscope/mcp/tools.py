@@ -12,15 +12,17 @@ from pydantic import Field
 
 from trnscope.advisor.registry import RULES, find_rule
 from trnscope.errors import TrnscopeError, UsageError
-from trnscope.mcp.bounds import Json, bounded
 from trnscope.mcp.profiles import AgentProfile, AgentProfiles
 from trnscope.opened import OpenedProfile
+from trnscope.report.bounded import Json, bounded
 from trnscope.report.document import to_document
 from trnscope.report.marks import incomplete_reason
 from trnscope.report.rules import rules_json
 from trnscope.report.sentence import where_time_goes
 from trnscope.server.query import first_rows
 
+MAX_CHARACTERS = 40_000
+"""Of the JSON text of an answer: some 10,000 tokens."""
 ProfileId = Annotated[str, Field(description="What open_profile returned, such as p1.")]
 Limit = Annotated[int, Field(description="Most rows in a list.", ge=1, le=500)]
 Params = ParamSpec("Params")
@@ -80,7 +82,7 @@ class Tools:
             "paths": [str(trace.source.path) for trace in profile.traces],
             "num_events": profile.num_events,
         }
-        return bounded({**document, **_marks(profile)}, 50)
+        return _bounded({**document, **_marks(profile)}, 50)
 
     def explain(self, profile: ProfileId, evidence: Limit = 5) -> Json:
         """Name the causes of lost time, with nanoseconds per step that each would give back.
@@ -107,7 +109,7 @@ class Tools:
         trace, slice_id = _parse_evidence(evidence_id)
         asked = self._profiles.get(profile)
         document = asked.finder.details(trace, slice_id).to_json()
-        return bounded({"evidence_id": evidence_id, **document, **_marks(asked.opened)}, 20)
+        return _bounded({"evidence_id": evidence_id, **document, **_marks(asked.opened)}, 20)
 
     def rule(
         self,
@@ -125,15 +127,15 @@ class Tools:
 
     def health(self, profile: ProfileId, limit: Limit = 30) -> Json:
         """Say how far the figures can be trusted: damage, losses, missing parts."""
-        return self._bounded(profile, lambda one: one.opened.health(), limit)
+        return self._ask(profile, lambda one: one.opened.health(), limit)
 
     def breakdown(self, profile: ProfileId, limit: Limit = 20) -> Json:
         """Split each step into compute, exposed communication, copies, host and launch waits."""
-        return self._bounded(profile, lambda one: one.opened.breakdown(), limit)
+        return self._ask(profile, lambda one: one.opened.breakdown(), limit)
 
     def steps(self, profile: ProfileId, limit: Limit = 50) -> Json:
         """List the steps with their durations and device time, ns."""
-        return self._bounded(profile, lambda one: one.opened.steps(), limit)
+        return self._ask(profile, lambda one: one.opened.steps(), limit)
 
     def ops(
         self,
@@ -142,7 +144,7 @@ class Tools:
         limit: Limit = 20,
     ) -> Json:
         """List ops by their own time: calls, self and total time on host and device, ns."""
-        return self._bounded(profile, lambda one: one.opened.ops(by), limit)
+        return self._ask(profile, lambda one: one.opened.ops(by), limit)
 
     def kernels(
         self,
@@ -151,15 +153,15 @@ class Tools:
         limit: Limit = 20,
     ) -> Json:
         """List device work: kernels, copies and collectives, ns."""
-        return self._bounded(profile, lambda one: one.opened.kernels(by), limit)
+        return self._ask(profile, lambda one: one.opened.kernels(by), limit)
 
     def memory(self, profile: ProfileId, limit: Limit = 20) -> Json:
         """Show memory by device: start, peak, end, and which ops hold it."""
-        return self._bounded(profile, lambda one: one.opened.memory(), limit)
+        return self._ask(profile, lambda one: one.opened.memory(), limit)
 
     def roofline(self, profile: ProfileId, limit: Limit = 20) -> Json:
         """Hold each op against the peaks of its device: FLOPs, bytes, MFU, what binds it."""
-        return self._bounded(profile, lambda one: one.opened.roofline(), limit)
+        return self._ask(profile, lambda one: one.opened.roofline(), limit)
 
     def sql(
         self,
@@ -176,11 +178,15 @@ class Tools:
         rows are missing.
         """
         asked = self._profiles.get(profile).opened
-        return bounded({**first_rows(asked, query, limit).to_json(), **_marks(asked)}, limit)
+        return _bounded({**first_rows(asked, query, limit).to_json(), **_marks(asked)}, limit)
 
-    def _bounded(self, profile: str, ask: Callable[[AgentProfile], Any], limit: int) -> Json:
+    def _ask(self, profile: str, ask: Callable[[AgentProfile], Any], limit: int) -> Json:
         asked = self._profiles.get(profile)
-        return bounded({**ask(asked).to_json(), **_marks(asked.opened)}, limit)
+        return _bounded({**ask(asked).to_json(), **_marks(asked.opened)}, limit)
+
+
+def _bounded(document: Json, rows: int) -> Json:
+    return bounded(document, rows, MAX_CHARACTERS)
 
 
 def _marks(profile: OpenedProfile) -> Json:
@@ -195,7 +201,7 @@ def _findings_bounded(document: Json, evidence: int) -> Json:
         for finding in document[key]:
             left_out += max(0, len(finding["evidence"]) - evidence)
             finding["evidence"] = finding["evidence"][:evidence]
-    answer = bounded(document, 50)
+    answer = _bounded(document, 50)
     return {**answer, "num_evidence_left_out": left_out}
 
 

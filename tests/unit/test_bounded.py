@@ -1,10 +1,10 @@
-"""Answers for agents stay short and say what is missing."""
+"""Documents are cut to a size and say what is missing."""
 
 from __future__ import annotations
 
 import json
 
-from trnscope.mcp.bounds import MAX_CHARACTERS, MAX_TEXT, bounded
+from trnscope.report.bounded import MAX_TEXT, bounded
 
 
 def test_a_short_answer_is_left_alone() -> None:
@@ -23,10 +23,10 @@ def test_lists_are_cut_and_counted_by_path() -> None:
 
 def test_a_long_answer_is_halved_until_it_is_short() -> None:
     document = {"rows": ["x" * 1000] * 400}
-    answer = bounded(document, 400)
+    answer = bounded(document, 400, 40_000)
     # 400, 200, 100, 50 rows of 1,004 characters are too long; 25 are not.
     assert answer["left_out"] == {"rows": 375}
-    assert len(json.dumps(answer)) <= MAX_CHARACTERS
+    assert len(json.dumps(answer)) <= 40_000
 
 
 def test_a_long_text_ends_with_an_ellipsis() -> None:

@@ -1,32 +1,28 @@
-"""Keeps an answer small enough for an agent, and says what was left out."""
+"""Keeps a document to a size, and says what was left out."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-MAX_CHARACTERS = 40_000
-"""Of the JSON text of an answer: some 10,000 tokens."""
 MAX_TEXT = 2_000
-"""Characters of one text in an answer."""
-MAX_ROWS = 500
-"""Rows that can be asked for."""
+"""Characters of one text."""
 
 Json = dict[str, Any]
 
 
-def bounded(document: Json, rows: int) -> Json:
+def bounded(document: Json, rows: int, max_characters: int | None = None) -> Json:
     """The document with at most so many entries in each list.
 
-    ``left_out`` says for each list, by its path, how many entries are missing. Where the answer
+    ``left_out`` says for each list, by its path, how many entries are missing. Where the JSON text
     would still be too long, lists are halved until it is not. Long texts end with an ellipsis.
     """
-    rows = max(1, min(rows, MAX_ROWS))
     while True:
         left_out: dict[str, int] = {}
         cut = _cut(document, rows, "", left_out)
         answer: Json = {**cut, "left_out": left_out} if left_out else cut
-        if rows == 1 or len(json.dumps(answer)) <= MAX_CHARACTERS:
+        is_short = max_characters is None or len(json.dumps(answer)) <= max_characters
+        if rows <= 1 or is_short:
             return answer
         rows //= 2
 
