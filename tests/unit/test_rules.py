@@ -166,6 +166,46 @@ def test_time_taken_counts_backward_where_the_saving_does(tmp_path: Path) -> Non
     assert finding.taken_ns == 800_000
 
 
+def test_a_formula_that_most_chains_are_is_named(tmp_path: Path) -> None:
+    advice = tries(explain(CASES["OP04"].fires(tmp_path)), "OP04")
+    assert 'torch.nn.functional.gelu(x, approximate="tanh")' in advice
+
+
+def test_reads_of_the_optimizer_are_no_loop_over_elements(tmp_path: Path) -> None:
+    made = MadeTrace(tmp_path)
+
+    def update() -> None:
+        for _ in range(80):
+            made.op("aten::item", 20)
+            made.op("aten::mul_", 20)
+
+    def step() -> None:
+        made.op("aten::mm", 1000)
+        made.range("Optimizer.step#AdamW.step", 0, update)
+
+    assert codes(explain(made.steps(4, step).open())) == {"OP02"}
+
+
+def test_a_table_counts_with_its_share_of_an_op_over_all_parameters(tmp_path: Path) -> None:
+    # The table holds 3/4 of the parameters: 600 of the 800 µs of the optimizer, and the 200 of the
+    # dense backward; 95 % of that goes.
+    made = MadeTrace(tmp_path)
+    table, other = "[30000,32]", "[32,10000]"
+
+    def step() -> None:
+        made.op("aten::embedding", 100, input_dims=f"[{table},[256],[],[],[]]")
+        made.op("aten::embedding_dense_backward", 200, input_dims="[[256,32],[256],[],[],[]]")
+        made.range(
+            "Optimizer.step#AdamW.step",
+            0,
+            lambda: made.op("aten::_fused_adamw_", 800, input_dims=f"[[{table},{other}],[]]"),
+        )
+
+    finding = explain(made.steps(4, step).open()).findings[0]
+    assert finding.code == "OP12"
+    assert finding.likely_ns == pytest.approx(0.95 * 800_000, abs=2)
+
+
 def test_attention_is_not_made_causal(tmp_path: Path) -> None:
     # A softmax and two products say nothing of the mask: an encoder's looks the same.
     advice = tries(explain(CASES["OP08"].fires(tmp_path)), "OP08")

@@ -18,6 +18,8 @@ from trnscope.model.intervals import Intervals
 from trnscope.store.tables import U32
 
 _READS = re.compile(r"^aten::(item|is_nonzero)$")
+_OPTIMIZER = re.compile(r"Optimizer\.step#")
+"""Which reads the number of its step for each parameter, if it works on them one by one (OP02)."""
 LEAST_PER_STEP = 50
 """Fewer are not worth an edit by themselves; a wait for the device is HO01's. Ours."""
 NEAR_NS = 300_000
@@ -33,7 +35,7 @@ class ElementReadsRule(Rule):
     What it finds
     -------------
     At least 50 `aten::item` per step: `.item()`, `float(x)`, `if x > 0` or a `for` loop over the
-    elements of a tensor, one after another.
+    elements of a tensor, one after another. What the optimizer reads is not counted.
 
     Why it costs time
     -----------------
@@ -75,7 +77,8 @@ class ElementReadsRule(Rule):
     def check(self, context: StepContext) -> Iterator[Claim]:
         """One claim over all loops of reads."""
         reads = context.outermost(context.on_main(context.ops(_READS)))
-        reads = reads[~context.lies_in(reads, context.loading)]
+        outside = np.concatenate((context.loading, context.ranges(_OPTIMIZER))).astype(np.uint32)
+        reads = reads[~context.lies_in(reads, outside)]
         number = reads.size // context.window.num_steps
         if context.main is None or number < LEAST_PER_STEP:
             return

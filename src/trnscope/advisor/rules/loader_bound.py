@@ -89,8 +89,11 @@ class LoaderBoundRule(Rule):
 
 def _more_workers(context: StepContext) -> str:
     """What to say to a program that has workers."""
-    cpus = num_cpus(context)
-    most = "the number of cores" if cpus is None else f"the {cpus} cores"
+    cpus, recording = num_cpus(context), context.recording
+    workers = None if recording is None else recording.num_workers
+    if cpus is not None and workers is not None and workers >= cpus:
+        return f"{workers} workers already use all {cpus} processors: set prefetch_factor=4"
+    most = "the number of processors" if cpus is None else f"the {cpus} processors"
     return (
         f"raise num_workers of the DataLoader (up to {most}), set persistent_workers=True "
         "and prefetch_factor=4"

@@ -37,9 +37,9 @@ class PointwiseChainRule(Rule):
 
     How it is computed
     ------------------
-    A chain of n ops takes n passes; fused it takes about two. The replay runs the steps with
-    1 - 2/n of these ops and of their backward gone (low half of that, high 1 - 1/n); n is the mean
-    length, and at most twelve.
+    A chain of n ops takes n passes, each of which reads one or two tensors and writes one; fused it
+    takes one pass. The replay runs the steps with 1 - 1/n of these ops and of their backward gone
+    (low 1 - 2/n of half of it, high all); n is the mean length, and at most twelve.
 
     When it is wrong
     ----------------
@@ -71,18 +71,24 @@ class PointwiseChainRule(Rule):
         if not chains.ids.size:
             return
         everything = context.removal_of(context.with_backward(chains.ids))
-        share = 1.0 - 2.0 / chains.mean_length
+        share = 1.0 - 1.0 / chains.mean_length
+        formula = _formula(chains.names)
+        what = "" if formula is None else f"{formula.word} is written out: "
+        chains_of = f"chains of {chains.mean_length:.0f} element-wise ops pass over the same memory"
         yield Claim(
-            title=f"Chains of {chains.mean_length:.0f} element-wise ops pass over the same memory",
+            title=what + (chains_of if what else chains_of.capitalize()),
             evidence=chains.ids,
             likely=everything.scaled(share),
-            low=everything.scaled(share / 2),
-            high=everything.scaled(1.0 - 1.0 / chains.mean_length),
+            low=everything.scaled(0.5 - 1.0 / chains.mean_length),
+            high=everything,
             confidence=Confidence.MEDIUM,
             with_backward=True,
             tries=(
                 "use the built-in form (torch.nn.functional.gelu, silu ...) or torch.compile the "
-                "function that computes it",
+                "function that computes it"
+                if formula is None
+                else f"{formula.built_in} in its place, or torch.compile the function that "
+                "computes it",
             ),
             how=f"the steps replayed with {percent(share)} of these ops and their backward gone",
         )
@@ -91,7 +97,37 @@ class PointwiseChainRule(Rule):
 @dataclass(frozen=True, eq=False, repr=False)
 class _Chains:
     ids: U32
+    names: list[tuple[str, ...]]
+    """The ops of each."""
     mean_length: float
+
+
+@dataclass(frozen=True)
+class _Formula:
+    word: str
+    built_in: str
+    ops: frozenset[str]
+    """That it holds, all of them."""
+
+
+_FORMULAS = (
+    _Formula("Mish", "torch.nn.functional.mish(x)", frozenset(("aten::softplus", "aten::tanh"))),
+    _Formula("GELU (by erf)", "torch.nn.functional.gelu(x)", frozenset(("aten::erf", "aten::mul"))),
+    _Formula(
+        "GELU (by tanh)",
+        'torch.nn.functional.gelu(x, approximate="tanh")',
+        frozenset(("aten::pow", "aten::tanh", "aten::add", "aten::mul")),
+    ),
+)
+"""What most chains must be for the finding to name it."""
+
+
+def _formula(chains: list[tuple[str, ...]]) -> _Formula | None:
+    """The formula that more than half of the chains hold."""
+    for formula in _FORMULAS:
+        if 2 * sum(formula.ops <= set(names) for names in chains) > len(chains):
+            return formula
+    return None
 
 
 def _chains(context: StepContext, ops: OpSequence) -> _Chains:
@@ -105,7 +141,8 @@ def _chains(context: StepContext, ops: OpSequence) -> _Chains:
             runs[-1].append(at)
     found = [run for run in runs if _is_chain([ops.names[at] for at in run])]
     ids = ops.ids[[at for run in found for at in run]] if found else ops.ids[:0]
-    return _Chains(np.sort(ids), min(ids.size / max(len(found), 1), MOST_COUNTED))
+    names = [tuple(ops.names[at] for at in run) for run in found]
+    return _Chains(np.sort(ids), names, min(ids.size / max(len(found), 1), MOST_COUNTED))
 
 
 def _is_chain(names: list[str]) -> bool:
