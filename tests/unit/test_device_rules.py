@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.made_trace import MadeTrace
+from tests.unit.neuron_profiles import read, write_tables
 from tests.unit.rule_cases_device import (
     DEVICE_CASES,
     blocks,
@@ -89,6 +90,22 @@ def test_small_transfers_lose_what_their_bytes_would_not_take(tmp_path: Path) ->
     lost = round(5_000 * (1 - 128 / 2440))
     assert times(result, "NE06") == (round(0.5 * lost), round(0.8 * lost), lost)
     assert "NE08" not in {one.code for one in result.findings}, "that time is the small ones'"
+
+
+def test_a_large_transfer_of_small_pieces_is_known_by_its_rate(tmp_path: Path) -> None:
+    # 4 MiB in 5 ms are 0.84 bytes/ns, of 368: nearly all of it is lost. At 100 µs it is no fault.
+    rate = {"instance_type": "trn2.3xlarge", "dma_ddr_bandwidth": 368e9}
+    for us, is_fault in ((5_000, True), (100, False)):
+        rows = [{"start_ts": 0, "end_ts": us * 1000, "id": 1, "queue_name": "q",
+                 "transfer_bytes": 4 << 20, "variable": "rows"}]  # fmt: skip
+        path = write_tables(
+            tmp_path / str(us) / "p", {"DmaPacketAggregated": rows, "Metadata": [rate]}
+        )
+        result = explain(OpenedProfile((read(path, tmp_path / str(us)),)))
+        assert ("NE06" in {one.code for one in result.findings}) == is_fault
+        if is_fault:
+            lost_ns = 5_000_000 * (1 - (4 << 20) / 5_000_000 / 368)
+            assert times(result, "NE06")[2] == pytest.approx(lost_ns, rel=0.001)
 
 
 def test_kernels_that_nearly_fill_the_gpu_are_left_alone(tmp_path: Path) -> None:

@@ -77,9 +77,11 @@ class EngineBoundRule(Rule):
         if found is None or found.whole.total == 0:
             return
         name, whole_ns = found.limit, found.whole.total
+        if name is None or name == "tensor":
+            return
         share = found.engines[name].total / whole_ns
         alone = found.alone(name).total / whole_ns
-        if name == "tensor" or share < BINDS or alone < LEAST_ALONE:
+        if share < BINDS or alone < LEAST_ALONE:
             return
         yield _claim(context, found, name)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import defaultdict
 from dataclasses import dataclass
@@ -10,9 +11,9 @@ import numpy as np
 
 from trnscope.advisor.context import StepContext, once_per_context
 from trnscope.advisor.removal import DeviceCut, Removal
-from trnscope.model.intervals import I64, Intervals
+from trnscope.model.intervals import Intervals
 from trnscope.model.kinds import DeviceKind, SliceKind, TrackKind
-from trnscope.store.tables import U32
+from trnscope.store.tables import F64, U32
 
 COMPUTING = ("tensor", "vector", "scalar", "gpsimd")
 """Engines that compute; the sync engine only starts transfers."""
@@ -66,9 +67,9 @@ class EngineTime:
     """When programs ran, where that is recorded; else from the first begin to the last end."""
 
     @property
-    def limit(self) -> str:
-        """The engine that works longest."""
-        return max(self.engines, key=lambda name: self.engines[name].total)
+    def limit(self) -> str | None:
+        """The engine that works longest; absent where none did."""
+        return max(self.engines, key=lambda name: self.engines[name].total, default=None)
 
     def alone(self, name: str) -> Intervals:
         """When this engine works, no other does, and no transfer runs."""
@@ -90,24 +91,22 @@ EFFICIENT_BYTES = 2440
 """Of a transfer in each of 128 partitions, from which on it runs at the full rate: public
 measurements of DMA efficiency on Trainium2 follow bytes / max(bytes, 2440) within 4 %."""
 PARTITIONS = 128
-SMALL_BYTES = EFFICIENT_BYTES * PARTITIONS // 2
-"""A transfer below runs at half the rate or less."""
+LEAST_LOST = 0.5
+"""Of a transfer's time, that an efficient one would not take, for it to count as small."""
+SCATTERED_RATE = 0.1
+"""Of the DMA engines' rate: a transfer of any size below is made of small pieces, as a gather of
+rows is. Ours: several transfers at once share the rate, but not ten for long."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SmallTransfers:
-    """Transfers too small to be quick."""
+    """Transfers too small, or of pieces too small, to be quick."""
 
     slices: U32
-    sizes: I64
+    lost: float
+    """Of their time, what transfers of an efficient size would not take."""
     exposed_ns: int
-    """When they run, and neither an engine nor a larger transfer."""
-
-    @property
-    def lost(self) -> float:
-        """Of their time, what transfers of an efficient size would not take."""
-        each = self.sizes / PARTITIONS
-        return 1.0 - float(np.sum(each) / np.sum(np.maximum(each, EFFICIENT_BYTES)))
+    """When they run, and neither an engine nor a quicker transfer."""
 
 
 def small_transfers(context: StepContext, found: EngineTime) -> SmallTransfers | None:
@@ -116,20 +115,42 @@ def small_transfers(context: StepContext, found: EngineTime) -> SmallTransfers |
     if known is None:
         return None
     has, value = known.of(found.transfers)
-    sizes = value.astype(np.int64)
-    small = has & (sizes > 0) & (sizes < SMALL_BYTES)
+    dur = np.maximum(context.trace.slices.dur_ns[found.transfers], 1).astype(np.float64)
+    lost = np.where(has & (value > 0), _lost(value.astype(np.float64), dur, _dma_rate(context)), 0)
+    small = lost >= LEAST_LOST
     if not small.any():
         return None
     ids = found.transfers[small]
     time = context.union_of(ids).subtract(context.union_of(found.transfers[~small]))
     for engine in found.engines.values():
         time = time.subtract(engine)
-    return SmallTransfers(ids, sizes[small], time.total)
+    share = float(np.sum(lost[small] * dur[small]) / np.sum(dur[small]))
+    return SmallTransfers(ids, share, time.total)
+
+
+def _lost(num_bytes: F64, dur: F64, rate: float | None) -> F64:
+    """Of each transfer's time, what an efficient one would not take: by its size, or its rate."""
+    each = num_bytes / PARTITIONS
+    by_size = np.asarray(1.0 - each / np.maximum(each, EFFICIENT_BYTES), np.float64)
+    if rate is None:
+        return by_size
+    reached = num_bytes / dur / rate
+    return np.maximum(by_size, np.where(reached < SCATTERED_RATE, 1.0 - reached, 0.0))
+
+
+def _dma_rate(context: StepContext) -> float | None:
+    """Bytes per ns of one core's DMA engines, where the profile gives it."""
+    try:
+        members = json.loads(context.trace.source.metadata.get("neuronMetadata", "{}"))
+    except ValueError:
+        return None
+    rate = members.get("dma_ddr_bandwidth") if isinstance(members, dict) else None
+    return rate / 1e9 if isinstance(rate, int | float) and rate > 0 else None
 
 
 @once_per_context
 def engine_time(context: StepContext) -> EngineTime | None:
-    """Absent where no engines were recorded."""
+    """Absent where neither engines nor queues were recorded."""
     slices = context.trace.slices
     ids = context.inside(slices.of_kind(*_PARTS))
     by_engine: defaultdict[str, list[U32]] = defaultdict(list)
@@ -137,9 +158,9 @@ def engine_time(context: StepContext) -> EngineTime | None:
         name = _CORE.sub("", _name_of(context, track))
         if name in COMPUTING:
             by_engine[name].append(ids[slices.track[ids] == track])
-    if not by_engine:
-        return None
     queues = neuron_tracks(context, TrackKind.DEVICE_QUEUE)
+    if not by_engine and not queues:
+        return None
     transfers = np.asarray(ids[np.isin(slices.track[ids], queues)], np.uint32)
     instructions = {name: np.concatenate(parts) for name, parts in by_engine.items()}
     engines = {name: context.union_of(found) for name, found in instructions.items()}

@@ -13,7 +13,6 @@ from trnscope.advisor.rules.neuron_work import (
     small_transfers,
 )
 from trnscope.advisor.words import percent
-from trnscope.model.units import format_bytes
 
 LEAST_SHARE = 0.1
 """Of the programs' time, in which only small transfers run. Ours."""
@@ -22,38 +21,40 @@ LOW_SHARE, LIKELY_SHARE = 0.5, 0.8
 
 
 class SmallDmaRule(Rule):
-    """Data moves between HBM and the chip in transfers too small to be quick.
+    """Data moves between HBM and the chip in pieces too small to be quick.
 
     What it finds
     -------------
-    DMA transfers of less than 153 KB (1.2 KB in each of 128 partitions), with no engine working
-    beside them, in a tenth of the programs' time or more.
+    DMA transfers that take at least twice as long as their bytes need, because they are small (less
+    than 1.2 KB in each of 128 partitions) or made of small pieces (less than a tenth of the DMA
+    engines' rate), with no engine working beside them, in a tenth of the programs' time or more.
 
     Why it costs time
     -----------------
     A transfer costs 1 to 2 µs, whatever its size. At 1 KB a partition it reaches 43 % of the DMA
-    engines' rate, at 128 bytes 5 %.
+    engines' rate, at 128 bytes 5 %; a gather of short rows hardly more.
 
     How it is computed
     ------------------
-    From the transfers of a device profile: the time in which small ones run and no engine works,
-    less what the same bytes take at the full rate (bytes / max(bytes, 2440) of it, by size in each
-    partition). The replay runs the steps with the programs shorter by 80 % of that (low half, high
-    all).
+    From the transfers of a device profile: the time in which such ones run, and neither an engine
+    nor a quicker transfer, less what the same bytes take at the full rate. The replay runs the
+    steps with the programs shorter by 80 % of that (low half, high all). A device profile alone has
+    no steps: the same share of its time.
 
     When it is wrong
     ----------------
-    Gathers of single rows (an embedding) have small transfers by nature. A profile that lists
-    packets in place of transfers shows smaller ones.
+    A table of short rows has short rows. A profile that lists packets in place of transfers shows
+    smaller ones.
 
     Example
     -------
-    A norm over rows of 16 numbers: 8 KB a transfer, at 3 % of the rate.
+    `nn.Embedding` with 32 numbers a row: 4 MB take 0.58 ms, 2 % of the rate.
 
     What to try
     -----------
-    A layout whose last dimension is long; larger batches; in a kernel of your own, tiles of 4 KB a
-    partition and more; one table in place of many small ones.
+    Longer rows (one table of 4 x 32 numbers in place of four); rows sorted, so that neighbours are
+    read together; a product with one-hot vectors for small tables; in a kernel of your own, tiles
+    of 4 KB a partition and more.
 
     References
     ----------
@@ -83,9 +84,8 @@ class SmallDmaRule(Rule):
         gone = shorter_programs(context, lost_ns, found.whole.total, shares)
         number = small.slices.size / context.window.num_steps
         yield Claim(
-            title=f"{number:,.0f} small DMA transfers per step, of "
-            f"{format_bytes(int(small.sizes.mean()))} on average: the engines wait for them "
-            f"{percent(share)} of the programs' time",
+            title=f"{number:,.0f} small or scattered DMA transfers per step: the engines wait for "
+            f"them {percent(share)} of the programs' time",
             evidence=small.slices,
             likely=gone.likely,
             low=gone.low,
@@ -93,7 +93,7 @@ class SmallDmaRule(Rule):
             direct_ns=gone.direct_ns,
             confidence=Confidence.MEDIUM,
             tries=(
-                "make the last dimension of these tensors longer, or the batch larger",
+                "read longer rows: a longer last dimension, one table in place of several",
                 "in a kernel of your own: tiles of 4 KB in each partition and more",
             ),
             how=f"programs shorter by {percent(LIKELY_SHARE)} of what transfers of an efficient "
