@@ -15,6 +15,7 @@ import uvicorn
 
 from trnscope.opened import OpenedProfile
 from trnscope.server.app import make_app
+from trnscope.server.guard import Proxy
 from trnscope.server.serve import Listening, listen
 
 PAGE_TEXT = "<!doctype html><title>page</title>"
@@ -59,12 +60,12 @@ class Client:
 
 
 @contextmanager
-def serving(profile: OpenedProfile, page: Path) -> Iterator[Client]:
+def serving(profile: OpenedProfile, page: Path, proxy: Proxy | None = None) -> Iterator[Client]:
     """A running server; ``page`` becomes a folder with a small page where there is none."""
     page.mkdir(exist_ok=True)
     if not (page / "index.html").exists():
         (page / "index.html").write_text(PAGE_TEXT)
-    listening = listen(0)
+    listening = listen(0, proxy)
     app = make_app(profile, listening.access, page)
     server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening.socket]})

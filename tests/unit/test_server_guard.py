@@ -11,7 +11,7 @@ import trnscope
 from tests.unit.chrome_json import complete, write
 from tests.unit.explorer_server import PAGE_TEXT, Client, serving
 from trnscope.errors import UsageError
-from trnscope.server.guard import Access
+from trnscope.server.guard import Access, Proxy, parse_proxy
 from trnscope.server.serve import listen, require_page
 
 
@@ -164,3 +164,36 @@ def test_a_port_that_is_taken_is_named():
 def test_a_page_that_was_not_built_is_named_with_what_to_do(tmp_path: Path):
     with pytest.raises(UsageError, match=r"not built; install Node\.js"):
         require_page(tmp_path)
+
+
+HUB = "https://hub.example.org/user/ada/proxy/8417/"
+
+
+def test_a_proxy_with_and_without_its_path(tmp_path):
+    trace = write(tmp_path / "t.json", [complete("a", "cpu_op", 0, 10)])
+    with serving(trnscope.open(trace), tmp_path / "page", parse_proxy(HUB)) as client:
+        assert client.listening.url == f"{HUB}?token={client.listening.access.token}"
+        for path in ("/api/about", "/user/ada/proxy/8417/api/about"):
+            answer = client.get(path, Host="hub.example.org")
+            assert (answer.status, answer.document["num_events"]) == (200, 1)
+        page = client.get("/user/ada/proxy/8417", Host="hub.example.org")
+        assert (page.status, page.body.decode()) == (200, PAGE_TEXT)
+        assert client.get("/api/about", Host="elsewhere.example.org").status == 403
+        assert client.get("/user/ada/proxy/84170/api/about", Host="hub.example.org").status == 404
+        token = client.listening.access.token
+        answer = client.get(
+            f"/user/ada/proxy/8417/?token={token}", Host="hub.example.org", Authorization=""
+        )
+        assert (answer.status, answer.headers["Location"]) == (303, "./")
+        cookie = answer.headers["Set-Cookie"]
+        assert "Path=/user/ada/proxy/8417/" in cookie and "Secure" in cookie
+
+
+@pytest.mark.parametrize("address", ["hub", "ftp://hub/x", "https:///x", "https://hub/?a=1"])
+def test_an_address_that_is_no_proxys_is_refused(address):
+    with pytest.raises(UsageError, match="not the address of a proxy"):
+        parse_proxy(address)
+
+
+def test_the_parts_of_a_proxys_address():
+    assert parse_proxy("http://Hub:8000") == Proxy("http://Hub:8000", "hub", "")

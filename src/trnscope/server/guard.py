@@ -11,13 +11,14 @@ from __future__ import annotations
 import hmac
 import secrets
 from dataclasses import dataclass, field
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import cookie_parser
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from trnscope.errors import UsageError
 from trnscope.server.pages import refusal
 
 LOCAL_HOSTS = frozenset({"127.0.0.1", "localhost", "[::1]"})
@@ -32,6 +33,28 @@ _HEADERS = {
 
 
 @dataclass(frozen=True)
+class Proxy:
+    """The address under which a proxy, such as a notebook hub's, hands requests to the server."""
+
+    origin: str
+    """Scheme, host and port: ``https://hub.example.org``."""
+    host: str
+    prefix: str
+    """The path before the page's own, without a slash at its end; empty: none."""
+
+
+def parse_proxy(address: str) -> Proxy:
+    """The parts of the address; raises :class:`UsageError` for one that is none."""
+    parts = urlsplit(address)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
+        raise UsageError(
+            f"{address}: is not the address of a proxy",
+            "such as https://hub.example.org/user/me/proxy/8417/",
+        )
+    return Proxy(f"{parts.scheme}://{parts.netloc}", parts.hostname, parts.path.rstrip("/"))
+
+
+@dataclass(frozen=True)
 class Access:
     """What a request must show."""
 
@@ -40,6 +63,13 @@ class Access:
     """Name of the cookie; it holds the port, so that two servers do not overwrite each other."""
     session: str = field(default_factory=lambda: secrets.token_urlsafe(32))
     """What the cookie holds for those who showed the token."""
+    proxy: Proxy | None = None
+    """Whose requests are answered as well."""
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        """Host names that a request may name."""
+        return LOCAL_HOSTS if self.proxy is None else LOCAL_HOSTS | {self.proxy.host}
 
     def allows(self, given: str | None) -> bool:
         """Whether this is the token; takes equally long for every wrong one."""
@@ -71,17 +101,27 @@ class Guard:
                     headers[name] = value
             await send(message)
 
+        scope = self._without_prefix(scope)
         answer = self._check(scope)
         await (answer or self._app)(scope, receive, send_marked)
+
+    def _without_prefix(self, scope: Scope) -> Scope:
+        """The request as the page's own; some proxies take their path off, some leave it on."""
+        prefix = self._access.proxy.prefix if self._access.proxy is not None else ""
+        path = scope["path"]
+        if not prefix or not (path == prefix or path.startswith(f"{prefix}/")):
+            return scope
+        return {**scope, "path": path[len(prefix) :] or "/", "raw_path": None}
 
     def _check(self, scope: Scope) -> Response | None:
         """The answer that ends the request here; null lets it through."""
         headers = Headers(scope=scope)
-        if _host_of(headers.get("host", "")) not in LOCAL_HOSTS:
+        if _host_of(headers.get("host", "")) not in self._access.hosts:
             return refusal(
                 scope["path"],
                 "This host name is not this machine's.",
-                "Open the address that trnscope printed; through a tunnel, use localhost.",
+                "Open the address that trnscope printed; through a tunnel, use localhost; behind "
+                "a proxy, start it with --proxy.",
             )
         query = dict(parse_qsl(scope["query_string"].decode("latin-1")))
         if self._access.allows(query.pop("token", None)):
@@ -102,8 +142,15 @@ class Guard:
         rest = f"?{urlencode(query)}" if query else ""
         # Relative, so that a path such as //elsewhere cannot lead to another host.
         answer = RedirectResponse(f"./{path.rsplit('/', 1)[-1]}{rest}", status_code=303)
-        session = self._access.session
-        answer.set_cookie(self._access.cookie, session, httponly=True, samesite="strict")
+        access, proxy = self._access, self._access.proxy
+        answer.set_cookie(
+            access.cookie,
+            access.session,
+            path=f"{proxy.prefix}/" if proxy is not None else "/",
+            secure=proxy is not None and proxy.origin.startswith("https:"),
+            httponly=True,
+            samesite="strict",
+        )
         return answer
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from trnscope.errors import UsageError
 from trnscope.opened import OpenedProfile
-from trnscope.server.guard import Access
+from trnscope.server.guard import Access, Proxy
 
 USUAL_PORT = 8417
 PAGE = Path(__file__).parent / "static"
@@ -35,7 +35,9 @@ class Listening:
     @property
     def url(self) -> str:
         """The address of the page, token included."""
-        return f"http://{_ADDRESS}:{self.port}/?token={self.access.token}"
+        proxy = self.access.proxy
+        base = f"http://{_ADDRESS}:{self.port}" if proxy is None else proxy.origin + proxy.prefix
+        return f"{base}/?token={self.access.token}"
 
 
 def require_page(page: Path = PAGE) -> Path:
@@ -48,14 +50,17 @@ def require_page(page: Path = PAGE) -> Path:
     return page
 
 
-def listen(port: int | None = None) -> Listening:
-    """Bind ``port``, or the usual one, or if that is taken any; on this machine only."""
+def listen(port: int | None = None, proxy: Proxy | None = None) -> Listening:
+    """Bind ``port``, or the usual one, or if that is taken any; on this machine only.
+
+    A ``proxy`` on this machine may hand requests on.
+    """
     wanted = [port] if port is not None else [USUAL_PORT, 0]
     for candidate in wanted:
         bound = _bind(candidate)
         if bound is not None:
-            number = bound.getsockname()[1]
-            return Listening(bound, Access(secrets.token_urlsafe(32), f"trnscope-{number}"))
+            cookie = f"trnscope-{bound.getsockname()[1]}"
+            return Listening(bound, Access(secrets.token_urlsafe(32), cookie, proxy=proxy))
     raise UsageError(f"port {port} is taken", "name another one, or leave --port away")
 
 

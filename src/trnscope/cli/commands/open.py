@@ -27,6 +27,16 @@ def open(
         bool,
         typer.Option("--browser/--no-browser", help="Open a browser, or only print the address."),
     ] = True,
+    proxy: Annotated[
+        str | None,
+        typer.Option(
+            "--proxy",
+            metavar="URL",
+            help="Address under which a proxy on this machine, such as a notebook hub's, "
+            "reaches the port.",
+            show_default=False,
+        ),
+    ] = None,
     _debug: Debug = False,
 ) -> None:
     """Show traces in a browser: overview, timeline, ops, kernels.
@@ -38,12 +48,14 @@ def open(
     Example:
       trnscope open trace.json
       trnscope open rank0.json rank1.json --port 9000 --no-browser
+      trnscope open trace.json --port 8417 --proxy https://hub/user/me/proxy/8417/
     """
     from trnscope.cli.inputs import open_profile
+    from trnscope.server.guard import parse_proxy
     from trnscope.server.serve import listen, require_page, serve
 
     require_page()
-    listening = listen(port)
+    listening = listen(port, parse_proxy(proxy) if proxy is not None else None)
     profile = open_profile(paths)
 
     def ready() -> None:
