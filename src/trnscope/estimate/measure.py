@@ -17,7 +17,7 @@ from trnscope.capture.options import StepsBy
 from trnscope.capture.simulation import SimulatedTarget, activate
 from trnscope.capture.steps import StepFinder
 from trnscope.estimate.add_up import add_up
-from trnscope.estimate.options import MeasureSettings, refusal_file
+from trnscope.estimate.options import MeasureSettings, Refusal
 from trnscope.estimate.stretch import Stretch, StretchData
 from trnscope.estimate.tensor_parallel import SplitError, TensorParallel
 from trnscope.estimate.tracked import TrackedModel
@@ -27,6 +27,10 @@ from trnscope.sim.virtual_trace.trace_json import write_trace
 
 _BOUNDLESS = 1 << 60
 """Bytes of HBM that the script finds: what is beyond the real capacity is counted, not refused."""
+_RESHAPE = (
+    "its reshapes must take the number of heads from the tensor, as in "
+    "view(batch, tokens, -1, head_width); or leave --tp out"
+)
 
 
 def main(settings: MeasureSettings, result: Path, command: list[str]) -> None:
@@ -66,9 +70,12 @@ class Session:
     def refuse(self, error: Exception) -> None:
         """The script fails with its layers split: say why in one line, and record nothing."""
         self._is_over = True
-        reason = str(error).strip().splitlines() or [type(error).__name__]
-        said = reason[0] if isinstance(error, SplitError) else f"it fails then ({reason[0]})"
-        refusal_file(self._result).write_text(said, encoding="utf-8")
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        if isinstance(error, SplitError):
+            refusal = Refusal(reason, "choose another --tp, or leave it out")
+        else:
+            refusal = Refusal(f"it fails then ({reason})", _RESHAPE)
+        refusal.write(self._result)
         sys.exit(1)
 
     def optimizer_made(self, optimizer: object) -> None:

@@ -33,9 +33,22 @@ class MeasureSettings:
         return MeasureSettings(**json.loads(text))
 
 
-def refusal_file(result: Path) -> Path:
-    """Where the process that runs the script says why it cannot be split."""
-    return result.with_suffix(".refused")
+@dataclass(frozen=True)
+class Refusal:
+    """Why a script cannot be split over cores, as the process that ran it says."""
+
+    reason: str
+    hint: str
+
+    def write(self, result: Path) -> None:
+        """Beside where the result would be."""
+        result.with_suffix(".refused").write_text(json.dumps(asdict(self)), encoding="utf-8")
+
+    @staticmethod
+    def read(result: Path) -> Refusal | None:
+        """None where the script was not refused."""
+        file = result.with_suffix(".refused")
+        return Refusal(**json.loads(file.read_text(encoding="utf-8"))) if file.exists() else None
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 from trnscope.api import open as open_profile
 from trnscope.errors import CaptureError
 from trnscope.estimate.estimate import Estimate, Utilisation, estimate_of
-from trnscope.estimate.options import EstimateOptions, MeasureSettings, refusal_file
+from trnscope.estimate.options import EstimateOptions, MeasureSettings, Refusal
 from trnscope.estimate.recorded import Recorded
 from trnscope.hardware.neuroncore import load_instance
 from trnscope.sim.cost import CostModel
@@ -60,13 +60,12 @@ def _record(options: EstimateOptions, trace: Path) -> Recorded:
         module = [sys.executable, "-m", "trnscope.estimate.measure", settings.to_text()]
         sys.stdout.flush()
         done = subprocess.run([*module, str(result), options.script, *options.args], check=False)
-        refused = refusal_file(result)
-        if refused.exists():
+        refused = Refusal.read(result)
+        if refused is not None:
             raise CaptureError(
                 f"{options.script} cannot be split over --tp {options.layout.tp} cores: "
-                + refused.read_text(encoding="utf-8"),
-                hint="its reshapes must take the number of heads from the tensor, as in "
-                "view(batch, tokens, -1, head_width); or choose another --tp",
+                f"{refused.reason}",
+                hint=refused.hint,
             )
         if result.exists():
             return replace(Recorded.read(result), trace=str(trace))
