@@ -44,7 +44,8 @@ def main() -> int:
         rules = left_out_rules(arguments.workloads)
         comparison = compare(read(arguments.measured), load(arguments.workloads), rules)
     except InputProblem as problem:
-        print(problem, file=sys.stderr)
+        named = str(problem).startswith((str(arguments.measured), str(arguments.workloads)))
+        print(problem if named else f"{arguments.workloads}: {problem}", file=sys.stderr)
         return 1
     version = CostModel.for_instance("trn2").version
     print(f"simulated by model version {version}; measured by others\n")

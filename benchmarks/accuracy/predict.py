@@ -41,7 +41,9 @@ def predict(workload: Workload) -> Prediction:
         raise InputProblem(f"{workload.name!r}: no mode {workload.mode!r}; there are {known}")
     try:
         return _predict(workload)
-    except (KeyError, TypeError, ValueError, AttributeError, TrnscopeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        raise InputProblem(f"{workload.name!r}: {said(error)}") from error
+    except TrnscopeError as error:
         raise InputProblem(f"{workload.name!r}: {said(error)}") from error
 
 
