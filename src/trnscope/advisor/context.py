@@ -156,10 +156,20 @@ class StepContext:
         return links.forward, links.backward
 
     def with_backward(self, ids: U32) -> U32:
-        """Those, and the backward ops that autograd ran for what is in them."""
+        """Those, and the backward ops that autograd ran for what is in them.
+
+        Each with the engine's range around it, in which gradients of a tensor that is used more
+        than once are added up: without the formula, the tensor is used once.
+        """
         forward, backward = self._backward
-        mine = self.lies_in(forward, ids)
-        return np.union1d(ids, self.inside(backward[mine])).astype(np.uint32)
+        mine = self.inside(backward[self.lies_in(forward, ids)])
+        around = self.trace.slices.parent[mine]
+        names = self.trace.slices.name[around]
+        known = {one: self.trace.strings[one] for one in np.unique(names).tolist()}
+        is_engine = np.array(
+            [_ENGINE.match(known[one]) is not None for one in names.tolist()], bool
+        )
+        return np.union1d(ids, np.where(is_engine, around, mine)).astype(np.uint32)
 
     # Adding up.
 
@@ -264,6 +274,7 @@ class StepContext:
         return [int(at) for at in ids[order]]
 
 
+_ENGINE = re.compile(r"autograd::engine::evaluate_function: ")
 LOADER = re.compile(r"enumerate\(DataLoader\)#")
 """The range that torch puts around each request for a batch."""
 _Result = TypeVar("_Result")

@@ -15,7 +15,7 @@ from trnscope.advisor.words import percent
 from trnscope.model.kinds import SliceKind
 
 _CAST = re.compile(r"^aten::_to_copy$")
-LOW_SHARE, LIKELY_SHARE = 0.3, 0.7
+LOW_SHARE, LIKELY_SHARE = 0.3, 0.9
 """Some casts stay, around ops that need float32: assumptions of ours; high is all of them."""
 
 
@@ -34,7 +34,7 @@ class DtypeCastsRule(Rule):
 
     How it is computed
     ------------------
-    The replay runs the steps with 70 % of the casts and of their backward gone, host and device
+    The replay runs the steps with 90 % of the casts and of their backward gone, host and device
     (low 30 %, high all).
 
     When it is wrong

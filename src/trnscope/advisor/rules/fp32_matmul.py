@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
+
+import numpy as np
 
 from trnscope.advisor.context import StepContext
 from trnscope.advisor.finding import Confidence
@@ -12,7 +15,8 @@ from trnscope.advisor.rule import Claim, Need, Rule
 from trnscope.advisor.words import percent
 from trnscope.errors import UnknownHardwareError
 from trnscope.hardware.chips import find
-from trnscope.model.kinds import SliceKind
+from trnscope.model.kinds import DeviceKind, SliceKind
+from trnscope.store.tables import U32
 
 _FP32 = re.compile(
     r"(volta|ampere|maxwell|turing|cutlass.*simt)_?.*sgemm|gemmSN_\w+<float|gemmk1_kernel<\w*,?float"
@@ -20,6 +24,8 @@ _FP32 = re.compile(
     r"|cudnn::cnn::wgrad_alg\w+<float|gemv\w*<\w*,? ?float, float|Cijk_\w*_SB_",
 )
 _REDUCED = re.compile(r"tf32|bf16|f16f16|h884|s884|i8816|s1688|s16816|tensorop_s", re.IGNORECASE)
+_PRODUCTS = re.compile(r"^aten::(mm|addmm|bmm|baddbmm|convolution\w*)$")
+_NO_TENSOR = frozenset(("Scalar", "ScalarList", "OptionalTensorList"))
 REDUCED_TYPES = ("bfloat16", "float16", "tfloat32")
 """As the hardware data calls them."""
 LOW_SHARE, LIKELY_SHARE = 0.25, 0.5
@@ -33,7 +39,8 @@ class Fp32MatmulRule(Rule):
     What it finds
     -------------
     Kernels for products and convolutions in plain float32, by their names, on a device whose
-    sourced peak for bfloat16, float16 or TF32 is at least twice that for float32.
+    sourced peak for bfloat16, float16 or TF32 is at least twice that for float32. On a NeuronCore
+    the programs of such ops, by the recorded types of their inputs.
 
     Why it costs time
     -----------------
@@ -43,7 +50,8 @@ class Fp32MatmulRule(Rule):
     How it is computed
     ------------------
     The replay runs the steps with half of these kernels' time gone. Low: a quarter. High: all but
-    the ratio of the peaks.
+    the ratio of the peaks; likely too on a NeuronCore, whose matrix engine makes four passes over
+    float32, and half of the bytes go as well.
 
     When it is wrong
     ----------------
@@ -72,29 +80,57 @@ class Fp32MatmulRule(Rule):
 
     def check(self, context: StepContext) -> Iterator[Claim]:
         """One claim over all such kernels of the window."""
-        kernels = context.device(SliceKind.KERNEL, pattern=_FP32)
-        names = context.names(kernels)
-        plain = [i for i, name in enumerate(names) if not _REDUCED.search(name)]
-        kernels = kernels[plain]
+        kernels = np.union1d(_by_name(context), _by_type(context)).astype(np.uint32)
         ratio = _peak_ratio(context) if kernels.size else None
         if ratio is None or ratio < 2.0:
             return
         everything = Removal((), (DeviceCut(kernels),))
+        at_most = 1.0 - 1.0 / ratio
+        likely = at_most if _is_neuron(context) else LIKELY_SHARE
         yield Claim(
             title="Matrix products run in float32, without the device's matrix units",
             evidence=kernels,
-            likely=everything.scaled(LIKELY_SHARE),
+            likely=everything.scaled(likely),
             low=everything.scaled(LOW_SHARE),
-            high=everything.scaled(1.0 - 1.0 / ratio),
+            high=everything.scaled(at_most),
             confidence=Confidence.MEDIUM,
             tries=(
                 'run forward and loss under torch.autocast("cuda", dtype=torch.bfloat16) '
                 "(float16 with a GradScaler before Ampere)",
                 'torch.set_float32_matmul_precision("high") on Ampere and later',
             ),
-            how=f"the steps replayed with {percent(LIKELY_SHARE)} of these kernels' time gone; "
+            how=f"the steps replayed with {percent(likely)} of these kernels' time gone; "
             f"the device's peaks differ {ratio:.1f} times",
         )
+
+
+def _by_name(context: StepContext) -> U32:
+    """Kernels whose names say that they compute in plain float32."""
+    kernels = context.device(SliceKind.KERNEL, pattern=_FP32)
+    names = context.names(kernels)
+    return kernels[[i for i, name in enumerate(names) if not _REDUCED.search(name)]]
+
+
+def _by_type(context: StepContext) -> U32:
+    """Work of a NeuronCore that ops on float32 launched."""
+    types = context.trace.attribute("input_types")
+    if types is None or not _is_neuron(context):
+        return np.empty(0, np.uint32)
+    ops = context.ops(_PRODUCTS)
+    has, text = types.of(ops)
+    plain = {one for one in np.unique(text[has]).tolist() if _is_plain(context.trace.strings[one])}
+    return context.launched_in(ops[has & np.isin(text, list(plain))])
+
+
+def _is_neuron(context: StepContext) -> bool:
+    devices = [track.device for track in context.trace.tracks if track.device is not None]
+    return any(device.kind is DeviceKind.NEURON for device in devices)
+
+
+def _is_plain(types: str) -> bool:
+    """Whether all tensors among some inputs are float32."""
+    names = [name for name in json.loads(types) if name and name not in _NO_TENSOR]
+    return bool(names) and set(names) == {"float"}
 
 
 def _peak_ratio(context: StepContext) -> float | None:

@@ -22,7 +22,7 @@ _BEFORE = frozenset(
 _AFTER = frozenset(("aten::mul", "aten::div", "aten::add", "aten::to", "aten::reciprocal"))
 _REACH_BACK, _REACH_ON = 6, 4
 """Ops before and after the root that may belong to a norm: layer norm by hand has nine in all."""
-LOW_SHARE, LIKELY_SHARE, HIGH_SHARE = 0.4, 0.65, 0.85
+LOW_SHARE, LIKELY_SHARE, HIGH_SHARE = 0.4, 0.8, 0.95
 """A norm of six ops reads and writes its input six times, a fused one once: 5/6 goes where memory
 is the limit, less where arithmetic or dispatch is. Assumptions of ours."""
 
@@ -42,8 +42,8 @@ class UnfusedNormRule(Rule):
 
     How it is computed
     ------------------
-    The replay runs the steps with 65 % of these ops and of their backward gone, host and device
-    (low 40 %, high 85 %). Backward ops are found by autograd's sequence numbers.
+    The replay runs the steps with 80 % of these ops and of their backward gone, host and device
+    (low 40 %, high 95 %). Backward ops are found by autograd's sequence numbers.
 
     When it is wrong
     ----------------
