@@ -48,7 +48,6 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--only", action="append", metavar="KIND", help="only these faults")
     parser.add_argument("--device", choices=("cpu", "neuron"))
     parser.add_argument("--jobs", type=int, default=1, help="programs at a time")
-    parser.add_argument("--again", action="store_true", help="ask the doctor again")
     parser.add_argument("--details", action="store_true", help="each case; for the tuning half")
     parser.add_argument("--folder", type=Path, default=FOLDER)
     options = parser.parse_args()
@@ -80,7 +79,7 @@ def _run(work: Sequence[Program], options: argparse.Namespace) -> list[str]:
 
 
 def _run_shard(work: Sequence[Program], options: argparse.Namespace, started: float) -> None:
-    corpus = Corpus(options.folder, options.again)
+    corpus = Corpus(options.folder)
     for number, one in enumerate(work, start=1):
         try:
             corpus.result(one)

@@ -7,6 +7,7 @@ import inspect
 import json
 import shutil
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,19 +26,15 @@ EVERY_PROGRAM = ("plan.py", "data.py", "trainer.py", "record.py", "models/blocks
 class Corpus:
     """The files of one folder."""
 
-    def __init__(self, folder: Path = FOLDER, again: bool = False) -> None:
+    def __init__(self, folder: Path = FOLDER) -> None:
         self.folder = folder
-        self.again = again
-        """Whether to ask the doctor again, about recordings that are there."""
-        self._asked: set[str] = set()
 
     def result(self, one: Case | Twin | Damaged) -> dict[str, Any]:
         """What the doctor said of a program; recorded first if need be."""
-        path = self._file(one.name, "diagnosis")
-        if path.is_file() and (not self.again or one.name in self._asked):
+        path = self._diagnosis(one)
+        if path.is_file():
             return _read(path)
         traces = self._traces(one)
-        self._asked.add(one.name)
         return self._kept(path, lambda: diagnose(traces), self._place(one.name) / "explain.log")
 
     def has(self, one: Case | Twin | Damaged) -> bool:
@@ -45,7 +42,7 @@ class Corpus:
         is_timed = not isinstance(one, Case) or one.device != "cpu" or not one.fault.costs
         if not is_timed and isinstance(one, Case):
             is_timed = self._file(one.name, f"timing-{_version(one)}").is_file()
-        return is_timed and self._file(one.name, "diagnosis").is_file()
+        return is_timed and self._diagnosis(one).is_file()
 
     def timing(self, case: Case) -> dict[str, int] | None:
         """What a step takes without a profiler; absent on the simulated device."""
@@ -69,8 +66,13 @@ class Corpus:
         shutil.rmtree(place, ignore_errors=True)
         log = place / "record.log"
         done = self._kept(path, lambda: {"traces": record(one.plan(), place / "traces")}, log)
-        self._file(one.name, "diagnosis").unlink(missing_ok=True)
         return list(done["traces"])
+
+    def _diagnosis(self, one: Case | Twin | Damaged) -> Path:
+        of = _version(
+            Twin(None, "transformer", one.damage.device, None) if isinstance(one, Damaged) else one
+        )
+        return self._file(one.name, f"diagnosis-{of}-{_doctor()}")
 
     def _kept(self, path: Path, work: Callable[[], Any], log: Path) -> Any:
         try:
@@ -98,6 +100,15 @@ def _version(one: Case | Twin) -> str:
     parts = [file.read_bytes() for file in files if file.is_file()]
     if family is not None:
         parts.append(Path(inspect.getfile(family.change)).read_bytes())
+    return hashlib.sha256(b"".join(parts)).hexdigest()[:10]
+
+
+@cache
+def _doctor() -> str:
+    """Changes with the sources of the doctor."""
+    source = HERE.parents[1] / "src" / "trnscope"
+    files = [*source.glob("advisor/**/*.py"), *source.glob("analysis/*.py")]
+    parts = [file.read_bytes() for file in sorted(files)]
     return hashlib.sha256(b"".join(parts)).hexdigest()[:10]
 
 

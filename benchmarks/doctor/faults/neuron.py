@@ -50,10 +50,10 @@ def blocks_compiled_apart(plan: Plan, severe: bool) -> None:
 @fault("fallback-to-cpu", "neuron", "NE01", sim=SIM_MODELS)
 def fallback_to_cpu(plan: Plan, severe: bool) -> None:
     """An op that the device lacks runs on the host."""
-    times = 12 if severe else 4
+    times = 3 if severe else 1
 
     def show(trainer: Trainer) -> None:
-        for parameter in list(trainer.model.parameters())[:times]:
+        for parameter in list(trainer.model.parameters()) * times:
             if parameter.grad is not None:
                 torch.fft.rfft(parameter.grad.flatten()[:65536].float())
 

@@ -113,14 +113,12 @@ def _gradients(trainer: Trainer) -> list[Tensor]:
 def _reduce_each(trainer: Trainer) -> None:
     for gradient in _gradients(trainer):
         dist.all_reduce(gradient)
-        gradient.div_(2)
 
 
 def _reduce_flat(trainer: Trainer) -> None:
     gradients = _gradients(trainer)
     flat = torch.cat([gradient.flatten() for gradient in gradients])
     dist.all_reduce(flat)
-    flat.div_(2)
     parts = flat.split([gradient.numel() for gradient in gradients])
     for gradient, part in zip(gradients, parts, strict=True):
         gradient.copy_(part.view_as(gradient))
