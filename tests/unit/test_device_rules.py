@@ -146,3 +146,19 @@ def test_figures_of_several_ranks_say_whose_they_are(tmp_path: Path) -> None:
     text = [line.plain for line in explain_lines(result, view_of(profile))]
     (note,) = [line for line in text if line.startswith("Each figure is for that cause alone")]
     assert "All causes found on file 1 together" in note
+
+
+def test_a_queue_that_was_seen_full_holds_back_launches(tmp_path: Path) -> None:
+    # Four programs of 500 µs, each waited for, 100 of host work behind each and 1,500 behind all.
+    # The queue holds one: without the waits a launch still waits for the program before it, so that
+    # the fourth comes at 1,500 and the step takes 3,100 in place of 3,900.
+    def write(made: MadeTrace) -> None:
+        made.launch(10, host_us=1)
+        made.wait("nrt_queue_wait")
+        for _ in range(4):
+            made.op("aten::mm", 100, lambda: (made.launch(500, host_us=1), made.wait("nrt_wait")))  # type: ignore[arg-type,return-value,func-returns-value]
+        made.op("aten::add", 1500)
+
+    result = explain(neuron(write)(tmp_path))
+    assert result.step_ns == pytest.approx(3_936_000, rel=0.01)
+    assert times(result, "HO01")[1] == pytest.approx(800_000, rel=0.05)

@@ -15,6 +15,7 @@ import numpy as np
 
 from trnscope.advisor.host_threads import Burst, bursts, own_time
 from trnscope.advisor.host_waits import HostWait, batch_waits, device_waits
+from trnscope.advisor.queue_limit import queue_waits
 from trnscope.advisor.stream_order import StreamWork, stream_work
 from trnscope.advisor.window import StepWindow, host_bounds
 from trnscope.analysis.step_finder import find_steps
@@ -48,6 +49,8 @@ class HostPoint:
     """Added to when that ends or is passed."""
     call: int | None = None
     """Slice id of the call that waits."""
+    queued: int | None = None
+    """Index of the work that is launched here, if it waits for room in the queue."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -83,6 +86,8 @@ def build_graph(trace: Trace, window: StepWindow) -> StepGraph | None:
     maker = _Maker(main, start_ns, end_ns, work)
     for wait in waits:
         maker.add_wait(wait)
+    for launched, ended in queue_waits(trace, work):
+        maker.add_queue_wait(launched, ended)
     maker.add_bursts(bursts(trace, main, start_ns, end_ns))
     for track in _other_programs(trace, main, maker.tracks()):
         maker.add_program(track)
@@ -146,6 +151,13 @@ class _Maker:
             point = HostPoint(wait.track, wait.end_ns, Awaited.WORK, index, early, wait.call)
         self._still.setdefault(wait.track, []).append((wait.start_ns, wait.end_ns))
         self._add(point, 2)
+
+    def add_queue_wait(self, launched: int, ended: int) -> None:
+        """A launch that cannot come before another piece of work has ended."""
+        at_ns = int(self._work.launched_ns[launched])
+        if int(self._work.key_ns[ended]) < at_ns and int(self._work.ended_ns[ended]) <= at_ns:
+            track = int(self._work.launch_track[launched])
+            self._add(HostPoint(track, at_ns, Awaited.WORK, ended, queued=launched), 2)
 
     def add_bursts(self, found: tuple[Burst, ...]) -> None:
         """Other threads begin when the main one is there; it waits for them, or not."""

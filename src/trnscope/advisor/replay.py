@@ -121,6 +121,14 @@ def _kept_shares(graph: StepGraph, removal: Removal) -> F64:
     return keep
 
 
+def _cut_work(graph: StepGraph, removal: Removal) -> set[int]:
+    """Indices of the work that is gone in whole or in part."""
+    found: set[int] = set()
+    for cut in removal.device:
+        found.update(np.flatnonzero(np.isin(graph.work.slices, cut.slices)).tolist())
+    return found
+
+
 class _HostSide:
     """Passes the points of the host threads, as far as device work has come.
 
@@ -131,6 +139,7 @@ class _HostSide:
         self._graph = graph
         self._clock = clock
         self._dropped = set(removal.waits.tolist())
+        self._cut = _cut_work(graph, removal)
         self._previous, self._gained = self._own_progress()
         self.passed: list[float] = []
         self._at = [point.at_ns for point in graph.points]
@@ -188,9 +197,13 @@ class _HostSide:
         arrival = float("-inf") if before == NONE else self.passed[before] + self._gained[at]
         if point.call is not None and point.call in self._dropped:
             return arrival
-        if point.awaited is Awaited.NOTHING:
+        if point.awaited is Awaited.NOTHING or self._has_room(point):
             return arrival
         return max(arrival, self._released(point, ends) + point.lag_ns)
+
+    def _has_room(self, point: HostPoint) -> bool:
+        """Whether a launch need not wait for the queue, because work in it goes."""
+        return point.queued is not None and not self._cut.isdisjoint((point.queued, point.target))
 
     def _released(self, point: HostPoint, ends: list[float]) -> float:
         if point.awaited is Awaited.TIME:

@@ -61,8 +61,8 @@ class CoreWaitsRule(Rule):
 
     What to try
     -----------
-    A larger batch; the whole step in one graph (model, loss, optimizer); fewer and larger tensors
-    passed to it.
+    A larger batch; model and loss in one compiled function; `fused=True` for the optimizer; fewer
+    and larger tensors passed to each graph.
 
     References
     ----------
@@ -99,8 +99,8 @@ class CoreWaitsRule(Rule):
             confidence=Confidence.MEDIUM,
             tries=(
                 "a larger batch, so that each launch does more work",
-                "the whole step in one graph: model, loss and optimizer in one function under "
-                'torch.compile(step, backend="neuron")',
+                "fewer launches: model and loss in one compiled function, the optimizer with "
+                "fused=True; fewer and larger tensors passed to each graph",
             ),
             how=f"the steps replayed with {percent(LIKELY_SHARE)} of the host's own time gone, "
             "where the core idles meanwhile",

@@ -64,8 +64,8 @@ class ProgramPerOpRule(Rule):
 
     What to try
     -----------
-    `model = torch.compile(model, backend="neuron")`; for what is left, the loss in the same graph
-    as the model and the optimizer's step compiled as well; larger batches.
+    `model = torch.compile(model, backend="neuron")`; for what is left, the loss in the same
+    compiled function as the model and `fused=True` for the optimizer; larger batches.
 
     References
     ----------
@@ -114,8 +114,8 @@ class ProgramPerOpRule(Rule):
 def _tries(is_compiled: bool) -> tuple[str, ...]:
     if is_compiled:
         return (
-            "compile what is left too: the loss in one function with the model, and the "
-            'optimizer: step = torch.compile(optimizer.step, backend="neuron")',
+            "put the loss into one compiled function with the model; make the optimizer with "
+            "fused=True",
             "see what splits the graph: TORCH_LOGS=graph_breaks",
         )
     return (
