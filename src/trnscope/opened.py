@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from trnscope.advisor.recording import Recording
     from trnscope.analysis.attribution import Attribution
     from trnscope.analysis.breakdown import Breakdown
+    from trnscope.analysis.compare import Comparison
     from trnscope.analysis.health import HealthReport
     from trnscope.analysis.kernels import KernelsTable
     from trnscope.analysis.launch import LaunchReport
@@ -101,6 +102,12 @@ class OpenedProfile(Profile):
         from trnscope.analysis.roofline import roofline
 
         return roofline(self, hardware, peak_flops=peak_flops, peak_bandwidth=peak_bandwidth)
+
+    def compare(self, after: Profile) -> Comparison:
+        """What differs in another profile of the same work; this one is the one before."""
+        from trnscope.analysis.compare import compare
+
+        return compare(self, after)
 
     def health(self) -> HealthReport:
         """How far the figures can be trusted."""

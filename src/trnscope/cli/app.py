@@ -8,6 +8,7 @@ import typer
 
 from trnscope import __version__
 from trnscope.cli.commands.breakdown import breakdown
+from trnscope.cli.commands.compare import compare
 from trnscope.cli.commands.demo import demo
 from trnscope.cli.commands.estimate import estimate
 from trnscope.cli.commands.explain import explain
@@ -44,6 +45,7 @@ for _command in (
     open,
     report,
     explain,
+    compare,
     summary,
     breakdown,
     steps,
