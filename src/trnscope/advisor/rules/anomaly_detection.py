@@ -20,9 +20,13 @@ _NAN = re.compile(r"^aten::isnan$")
 _STACKS = re.compile(r"(fx/)?traceback\.py\(\d+\): format_stack$")
 LEAST_SHARE_OF_NODES = 0.25
 """Of autograd's nodes that check for NaN. Anomaly mode checks each output of each node. Ours."""
+_VIEWS = re.compile(
+    r"^aten::(t|transpose|permute|view|reshape|expand|unsqueeze|squeeze|select|slice|alias)$"
+)
+"""Ops that take no time by themselves: with anomaly detection, that of the stack."""
 STACK_NS = 100_000
-"""To format a Python stack of some ten frames, which anomaly mode does for each op of the forward
-pass: measured with torch 2.13, without a profiler of Python."""
+"""To format a Python stack of some ten frames, where no such op shows what it takes: measured with
+torch 2.13, without a profiler of Python."""
 MOST_OF_FORWARD = 0.9
 """Of the forward ops, that these stacks may take where they were not recorded. Ours."""
 LOW_SHARE = 0.7
@@ -46,7 +50,8 @@ class AnomalyDetectionRule(Rule):
     How it is computed
     ------------------
     The replay runs the steps without the checks, and without the frames that format stacks; where
-    no stacks were recorded, 0.1 ms for each forward op with a node of autograd is taken for them.
+    no stacks were recorded, each forward op with a node of autograd is taken to hold as much of it
+    as those that compute nothing (`transpose`, `view`) take, else 0.1 ms.
     Low: 70 %.
 
     When it is wrong
@@ -104,5 +109,7 @@ def _stacks(context: StepContext) -> Removal:
     forward = context.inside(np.unique(link_backward(context.trace).forward).astype(np.uint32))
     ids = context.outermost(forward)
     whole_ns = max(1, sum(time.total for time in context.time_by_thread(ids).values()))
-    share = min(MOST_OF_FORWARD, forward.size * STACK_NS / whole_ns)
+    views = np.intersect1d(forward, context.ops(_VIEWS))
+    each_ns = np.median(context.trace.slices.self_ns[views]) if views.size else STACK_NS
+    share = min(MOST_OF_FORWARD, forward.size * float(each_ns) / whole_ns)
     return context.host_removal(ids, share)

@@ -1,0 +1,234 @@
+"""Rules on small programs that torch really recorded: with the fault, and without it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import trnscope
+
+torch = pytest.importorskip("torch")
+
+from torch import Tensor, nn  # noqa: E402
+from torch.nn import functional as F  # noqa: E402
+from torch.profiler import ProfilerActivity, profile, schedule  # noqa: E402
+
+Step = Callable[[], None]
+STEPS, WARM_UP = 4, 2
+
+
+def training(
+    model: Callable[..., Tensor],
+    parameters: list[Tensor],
+    loss: Callable[[Tensor], Tensor] = lambda y: y.float().square().mean(),
+    after: Callable[[], None] | None = None,
+    **reset: bool,
+) -> Step:
+    """A step of SGD."""
+    optimizer = torch.optim.SGD(parameters, lr=1e-3)
+
+    def step() -> None:
+        optimizer.zero_grad(**reset)
+        loss(model()).backward()
+        if after is not None:
+            after()
+        optimizer.step()
+
+    return step
+
+
+def zeroed(is_fault: bool) -> Step:
+    layer = nn.Linear(768, 768)
+    x = torch.ones(2, 768)
+    return training(lambda: layer(x), list(layer.parameters()), set_to_none=not is_fault)
+
+
+def anomaly(is_fault: bool) -> Step:
+    layers = nn.Sequential(*[nn.Linear(64, 64) for _ in range(8)])
+    step = training(lambda: layers(torch.ones(8, 64)), list(layers.parameters()))
+
+    def with_detection() -> None:
+        with torch.autograd.set_detect_anomaly(is_fault):
+            step()
+
+    return with_detection
+
+
+def clipping(is_fault: bool) -> Step:
+    layers = nn.Sequential(*[nn.Linear(32, 32) for _ in range(20)])
+    parameters = list(layers.parameters())
+
+    def by_hand() -> None:
+        for one in parameters:
+            assert one.grad is not None
+            one.grad.mul_(torch.clamp(1.0 / (one.grad.norm() + 1e-6), max=1.0))
+
+    def at_once() -> None:
+        nn.utils.clip_grad_norm_(parameters, 1.0)
+
+    after = by_hand if is_fault else at_once
+    return training(lambda: layers(torch.ones(8, 32)), parameters, after=after)
+
+
+def reading(is_fault: bool) -> Step:
+    layer = nn.Linear(64, 64)
+    seen: list[float] = []
+
+    def read() -> None:
+        weights = layer.weight.detach()[:8].flatten()
+        seen.extend([one.item() for one in weights] if is_fault else weights.tolist())
+
+    return training(lambda: layer(torch.ones(8, 64)), list(layer.parameters()), after=read)
+
+
+def hooking(is_fault: bool) -> Step:
+    layers = nn.Sequential(*[nn.Linear(64, 64) for _ in range(8)])
+    seen: list[float] = []
+
+    def watch(gradient: Tensor) -> None:
+        seen.append(float(gradient.abs().max()) + float(gradient.mean()))
+
+    if is_fault:
+        for one in layers.parameters():
+            one.register_hook(watch)
+    return training(lambda: layers(torch.ones(8, 64)), list(layers.parameters()))
+
+
+def cross_entropy(is_fault: bool) -> Step:
+    scores = nn.Parameter(torch.randn(256, 4096))
+    targets = torch.arange(256)
+
+    def by_hand(y: Tensor) -> Tensor:
+        return -(F.one_hot(targets, 4096).float() * torch.log(torch.softmax(y, -1))).sum(-1).mean()
+
+    loss = by_hand if is_fault else lambda y: F.cross_entropy(y, targets)
+    return training(lambda: scores * 2, [scores], loss)
+
+
+def masking(is_fault: bool) -> Step:
+    tokens, layer = 512, nn.Linear(32, 32)
+    kept = torch.full((tokens, tokens), -math.inf).triu(1)
+
+    def model() -> Tensor:
+        x = layer(torch.ones(1, 1, tokens, 32))
+        mask = torch.triu(torch.full((tokens, tokens), -math.inf), 1) if is_fault else kept
+        return F.scaled_dot_product_attention(x, x, x, attn_mask=mask)
+
+    return training(model, list(layer.parameters()))
+
+
+def embedding(is_fault: bool) -> Step:
+    table = nn.Embedding(50_000, 32, sparse=not is_fault)
+    rows = torch.arange(0, 50_000, 500)
+    return training(lambda: table(rows), list(table.parameters()))
+
+
+def attention(is_fault: bool) -> Step:
+    layer = nn.Linear(32, 32)
+
+    def model() -> Tensor:
+        x = layer(torch.ones(2, 2, 256, 32))
+        return F.scaled_dot_product_attention(x, x, x, dropout_p=0.1 if is_fault else 0.0)
+
+    return training(model, list(layer.parameters()))
+
+
+def recurrent(is_fault: bool) -> Step:
+    x = torch.ones(8, 24, 32)
+    if not is_fault:
+        layer = nn.LSTM(32, 32, batch_first=True)
+        return training(lambda: layer(x)[0], list(layer.parameters()))
+    cell = nn.LSTMCell(32, 32)
+
+    def model() -> Tensor:
+        h = c = torch.zeros(8, 32)
+        for at in range(x.shape[1]):
+            h, c = cell(x[:, at], (h, c))
+        return h
+
+    return training(model, list(cell.parameters()))
+
+
+def float64(is_fault: bool) -> Step:
+    layer = nn.Linear(512, 512, dtype=torch.float64 if is_fault else torch.float32)
+    x = torch.ones(128, 512, dtype=layer.weight.dtype)
+    return training(lambda: layer(x), list(layer.parameters()))
+
+
+def evaluating(is_fault: bool) -> Step:
+    layers = nn.Sequential(*[nn.Linear(256, 256) for _ in range(4)])
+    x = torch.ones(64, 256)
+
+    def evaluate() -> None:
+        layers.eval()
+        with torch.no_grad():
+            for _ in range(4):
+                layers(x)
+        layers.train()
+
+    after = evaluate if is_fault else None
+    return training(lambda: layers(x), list(layers.parameters()), after=after)
+
+
+def saving(is_fault: bool, folder: Path) -> Step:
+    layers = nn.Sequential(*[nn.Linear(256, 256) for _ in range(4)])
+    after = (lambda: torch.save(layers.state_dict(), folder / "model.pt")) if is_fault else None
+    x = torch.ones(64, 256)
+    return training(lambda: layers(x), list(layers.parameters()), after=after)
+
+
+PROGRAMS: dict[str, Callable[[bool], Step]] = {
+    "HO06": reading,
+    "HO07": anomaly,
+    "HO09": evaluating,
+    "HO10": clipping,
+    "HO11": hooking,
+    "HO12": zeroed,
+    "OP10": cross_entropy,
+    "OP11": masking,
+    "OP12": embedding,
+    "OP13": attention,
+    "OP14": recurrent,
+    "OP15": float64,
+}
+NEED_STACKS = {"HO08", "HO09", "HO11"}
+
+
+def codes_of(step: Step, folder: Path, *, with_stack: bool) -> set[str]:
+    """Record a few steps, and ask the doctor."""
+    with profile(
+        activities=[ProfilerActivity.CPU],
+        schedule=schedule(wait=0, warmup=WARM_UP, active=STEPS, repeat=1),
+        record_shapes=True,
+        with_stack=with_stack,
+    ) as recorder:
+        for _ in range(WARM_UP + STEPS):
+            step()
+            recorder.step()
+    path = folder / "run.pt.trace.json"
+    recorder.export_chrome_trace(str(path))
+    return {finding.code for finding in trnscope.open(path).explain().findings}
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> object:
+    before = torch.get_num_threads()
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("code", PROGRAMS)
+def test_a_program_with_the_fault_is_told_so_and_its_twin_is_not(code: str, tmp_path: Path) -> None:
+    with_stack = code in NEED_STACKS
+    assert code in codes_of(PROGRAMS[code](True), tmp_path, with_stack=with_stack)
+    assert code not in codes_of(PROGRAMS[code](False), tmp_path, with_stack=with_stack)
+
+
+def test_checkpoints_are_found_by_their_frames(tmp_path: Path) -> None:
+    assert "HO08" in codes_of(saving(True, tmp_path), tmp_path, with_stack=True)
+    assert "HO08" not in codes_of(saving(False, tmp_path), tmp_path, with_stack=True)
