@@ -120,7 +120,6 @@ def _judged(corpus: Corpus, case: Case) -> Judged:
         case.fault.codes,
         case.fault.costs,
         tuple(_said(one) for one in document["findings"]),
-        document["step_ns"] or 0,
         faulty_ns,
         healthy_ns,
     )
@@ -128,7 +127,7 @@ def _judged(corpus: Corpus, case: Case) -> Judged:
 
 def _said(finding: dict[str, Any]) -> Said:
     times = finding["recoverable_ns_per_step"]
-    return Said(finding["code"], *(times or (None, None, None)))
+    return Said(finding["code"], *(times or (None, None, None)), finding["share_of_step"])
 
 
 def _timed_codes(document: dict[str, Any]) -> tuple[str, ...]:
@@ -141,9 +140,7 @@ def _show_details(done: Score) -> None:
     for one in sorted((*done.judged, *done.small), key=lambda one: one.name):
         mark = "." if one.is_first else ("3" if one.is_among(3) else "X")
         mark = mark if one.matters else "s"
-        said = " ".join(
-            f"{s.code}:{100 * (s.likely_ns or 0) / max(one.step_ns, 1):.0f}" for s in one.said
-        )
+        said = " ".join(f"{s.code}:{100 * (s.share or 0):.0f}" for s in one.said)
         came = "-" if not one.faulty_ns else f"{100 * (one.realised_ns or 0) / one.faulty_ns:.0f} %"
         low_high = ""
         if one.predicted_ns and one.faulty_ns:

@@ -6,14 +6,12 @@ import hashlib
 import inspect
 import json
 import shutil
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from benchmarks.doctor.case import Case, Twin
 from benchmarks.doctor.damage import Damaged
-from benchmarks.doctor.plan import healthy_plan
 from benchmarks.doctor.record import diagnose, record
 from benchmarks.doctor.timing import time_case
 from benchmarks.doctor.workshop import Failed, in_a_child
@@ -72,7 +70,7 @@ class Corpus:
         of = _version(
             Twin(None, "transformer", one.damage.device, None) if isinstance(one, Damaged) else one
         )
-        return self._file(one.name, f"diagnosis-{of}-{_doctor()}")
+        return self._file(one.name, f"diagnosis-{of}-{DOCTOR}")
 
     def _kept(self, path: Path, work: Callable[[], Any], log: Path) -> Any:
         try:
@@ -94,22 +92,26 @@ class Corpus:
 
 def _version(one: Case | Twin) -> str:
     """Changes with the sources of a program."""
-    plan = healthy_plan(one.model, one.device)
     family = one.fault if isinstance(one, Case) else one.setting
-    files = [HERE / name for name in EVERY_PROGRAM] + [HERE / "models" / f"{plan.model}.py"]
-    parts = [file.read_bytes() for file in files if file.is_file()]
+    files = [HERE / name for name in EVERY_PROGRAM] + [HERE / "models" / f"{one.model}.py"]
     if family is not None:
-        parts.append(Path(inspect.getfile(family.change)).read_bytes())
+        files.append(Path(inspect.getfile(family.change)))
+    return _digest(SOURCES[file] for file in files)
+
+
+def _digest(parts: Iterable[bytes]) -> str:
     return hashlib.sha256(b"".join(parts)).hexdigest()[:10]
 
 
-@cache
-def _doctor() -> str:
-    """Changes with the sources of the doctor."""
-    source = HERE.parents[1] / "src" / "trnscope"
-    files = [*source.glob("advisor/**/*.py"), *source.glob("analysis/*.py")]
-    parts = [file.read_bytes() for file in sorted(files)]
-    return hashlib.sha256(b"".join(parts)).hexdigest()[:10]
+SOURCES = {file: file.read_bytes() for file in HERE.rglob("*.py")}
+"""As they were when this process began, and imported them."""
+_DOCTORS = HERE.parents[1] / "src" / "trnscope"
+DOCTOR = _digest(
+    file.read_bytes()
+    for folder in ("advisor", "analysis")
+    for file in sorted((_DOCTORS / folder).rglob("*.py"))
+)
+"""The same of the doctor."""
 
 
 def _read(path: Path) -> Any:

@@ -51,8 +51,9 @@ class Ready(Dataset[tuple[Tensor, Tensor]]):
         return self.batch
 
 
-def loader(plan: Plan, sampled: bool) -> Iterator[Any]:
-    """Batches without end; ``sampled`` sample by sample, else whole."""
+def loader(plan: Plan) -> Iterator[Any]:
+    """Batches without end."""
+    sampled = plan.sampled
     made: DataLoader[Any] = DataLoader(
         Samples(plan) if sampled else Ready(plan),
         plan.sizes.batch if sampled else None,

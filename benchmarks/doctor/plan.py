@@ -80,6 +80,8 @@ class Plan:
     sample: Callable[[Tensor], Tensor] = lambda x: x
     """What is done to each sample as it is read."""
     collate: Callable[[list[Any]], Any] | None = None
+    sampled: bool = False
+    """Whether batches are made of samples; else they are there, whole."""
     workers: int = 0
     to_device: Callable[[Tensor, str], Tensor] = lambda x, device: x.to(device)
     prepare: Callable[[Trainer, Tensor, Tensor], tuple[Tensor, Tensor]] = lambda _, x, y: (x, y)

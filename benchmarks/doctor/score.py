@@ -20,6 +20,8 @@ class Said:
     """Absent, with the other two, for a fault of the recording."""
     likely_ns: int | None
     high_ns: int | None
+    share: float | None
+    """``likely_ns`` over the recorded step that it is of."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +36,6 @@ class Judged:
     costs: bool
     said: tuple[Said, ...]
     """As ranked."""
-    step_ns: int
-    """As recorded."""
     faulty_ns: int | None
     """A step without a profiler; absent for faults of the recording."""
     healthy_ns: int | None
@@ -79,10 +79,11 @@ class Judged:
     def predicted_ns(self) -> tuple[int, int, int] | None:
         """Low, likely and high, for a step without a profiler."""
         named, whole = self.named, self.faulty_ns
-        if named is None or whole is None or self.step_ns <= 0:
+        if named is None or whole is None or named.share is None or not named.likely_ns:
             return None
-        times = (named.low_ns or 0, named.likely_ns or 0, named.high_ns or 0)
-        low, likely, high = (round(time * whole / self.step_ns) for time in times)
+        scale = named.share * whole / named.likely_ns
+        times = (named.low_ns or 0, named.likely_ns, named.high_ns or 0)
+        low, likely, high = (round(time * scale) for time in times)
         return low, likely, high
 
     @property

@@ -20,7 +20,7 @@ class Trainer:
         self.model = MODELS[plan.model](plan).to(plan.device, plan.dtype)
         self.run = plan.wrap_model(self.model)
         self.optimizer = plan.optimizer(list(self.model.parameters()))
-        self.batches = loader(plan, sampled=not plan.simulated)
+        self.batches = loader(plan)
         self.loss: Tensor | None = None
         self.kept: Tensor | None = None
         """What a fault carries from step to step."""

@@ -19,8 +19,10 @@ def judged(
     said: list[tuple[str, int]], *, codes: tuple[str, ...] = ("OP03",), healthy_ns: int = 60
 ) -> Judged:
     """A program of 100 ns a step, recorded at 200 ns."""
-    findings = tuple(Said(code, likely // 2, likely, 2 * likely) for code, likely in said)
-    return Judged("name", "norm", "cpu", codes, True, findings, 200, 100, healthy_ns)
+    findings = tuple(
+        Said(code, likely // 2, likely, 2 * likely, likely / 200) for code, likely in said
+    )
+    return Judged("name", "norm", "cpu", codes, True, findings, 100, healthy_ns)
 
 
 def test_what_is_predicted_is_a_share_of_the_step_without_a_profiler() -> None:
@@ -46,8 +48,8 @@ def test_another_rule_for_the_same_fault_counts() -> None:
 
 
 def test_a_fault_of_the_recording_is_ranked_among_its_like() -> None:
-    said = (Said("OP03", 1, 2, 3), Said("CO01", None, None, None))
-    one = Judged("name", "compiling", "cpu", ("CO01",), False, said, 200, None, None)
+    said = (Said("OP03", 1, 2, 3, 0.5), Said("CO01", None, None, None, None))
+    one = Judged("name", "compiling", "cpu", ("CO01",), False, said, None, None)
     assert one.is_first
     assert one.matters
     assert one.error is None

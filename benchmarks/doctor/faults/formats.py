@@ -22,7 +22,13 @@ class InDouble(nn.Module):
         return nn.functional.linear(x.double(), weight, bias).to(x.dtype)
 
 
-@fault("float64", "formats", "OP15", cpu=("transformer", "recommender", "rnn"), sim=SIM_MODELS)
+@fault(
+    "float64",
+    "formats",
+    "OP15",
+    cpu=("transformer", "recommender", "rnn"),
+    sim=("transformer", "recommender"),
+)
 def float64(plan: Plan, severe: bool) -> None:
     """Some layers compute in float64."""
     single = plan.linear
@@ -74,4 +80,4 @@ def _there_and_back(times: int) -> Pointwise:
 @fault("casts", "formats", "OP07", cpu=("transformer", "rnn"), sim=SIM_MODELS)
 def casts(plan: Plan, severe: bool) -> None:
     """Activations change their format in every layer, and back."""
-    plan.between = lambda _layer: _there_and_back(6 if severe else 3)
+    plan.between = lambda _layer: _there_and_back(12 if severe else 6)

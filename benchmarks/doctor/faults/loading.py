@@ -19,6 +19,7 @@ MODELS = ("convnet", "transformer", "rnn")
 
 def _recorded_with_stacks(plan: Plan, _severe: bool) -> None:
     plan.options = ("stack",)
+    plan.sampled = True
 
 
 def tokenize(loops: int) -> Any:
@@ -52,6 +53,7 @@ def read_from_disk(seconds: float) -> Any:
 def _slow_storage(plan: Plan, severe: bool) -> None:
     plan.sample = read_from_disk(0.004 if severe else 0.0015)
     plan.workers = 4
+    plan.sampled = True
 
 
 @fault(
@@ -66,6 +68,7 @@ def single_process_loading(plan: Plan, _severe: bool) -> None:
 def _slower_storage(plan: Plan, severe: bool) -> None:
     plan.sample = read_from_disk(0.016 if severe else 0.009)
     plan.workers = 8
+    plan.sampled = True
 
 
 @fault(

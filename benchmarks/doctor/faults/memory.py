@@ -25,7 +25,7 @@ def _turned(times: int) -> Pointwise:
 @fault("layout-copies", "memory", "OP06", cpu=("transformer", "rnn"), sim=SIM_MODELS)
 def layout_copies(plan: Plan, severe: bool) -> None:
     """Dimensions are swapped in memory in every layer, and back."""
-    plan.between = lambda _layer: _turned(3 if severe else 1)
+    plan.between = lambda _layer: _turned(10 if severe else 4)
 
 
 class Recomputed(nn.Module):
@@ -65,13 +65,13 @@ def _cat_grows(times: int, cat: bool) -> Pointwise:
 
 
 def _collects(plan: Plan, severe: bool) -> None:
-    plan.between = lambda _layer: _cat_grows(16 if severe else 8, cat=False)
+    plan.between = lambda _layer: _cat_grows(32 if severe else 16, cat=False)
 
 
 @fault("growing-cat", "memory", cpu=("transformer", "rnn"), sim=SIM_MODELS, setting=_collects)
 def growing_cat(plan: Plan, severe: bool) -> None:
     """Outputs are collected by appending to a tensor."""
-    plan.between = lambda _layer: _cat_grows(16 if severe else 8, cat=True)
+    plan.between = lambda _layer: _cat_grows(32 if severe else 16, cat=True)
 
 
 def _large_vocabulary(plan: Plan, severe: bool) -> None:

@@ -194,11 +194,11 @@ def loss_by_hand(plan: Plan, severe: bool) -> None:
     plan.loss = _cross_entropy_with_one_hot if severe else _cross_entropy
 
 
-def _mask(x: Tensor, copies: int) -> Tensor:
+def _mask(x: Tensor, copies: int, heads: int) -> Tensor:
     """Causal, for each sample: from positions, as if it differed from batch to batch."""
     length = x.shape[1]
     at = torch.arange(length, device=x.device)
-    allowed = (at[None, :] <= at[:, None]).expand(copies, 1, length, length)
+    allowed = (at[None, :] <= at[:, None]).expand(copies, heads, length, length)
     blocked = (1.0 - allowed.to(x.dtype)) * -10000.0
     return blocked.masked_fill(allowed, 0.0)
 
@@ -209,7 +209,7 @@ def _mask(x: Tensor, copies: int) -> Tensor:
 )  # fmt: skip
 def mask_made_anew(plan: Plan, severe: bool) -> None:
     """The same mask is built in each layer of each step."""
-    plan.mask = lambda x: _mask(x, x.shape[0] if severe else max(x.shape[0] // 2, 1))
+    plan.mask = lambda x: _mask(x, x.shape[0], plan.sizes.heads if severe else 1)
 
 
 def _clips(plan: Plan, _severe: bool) -> None:
