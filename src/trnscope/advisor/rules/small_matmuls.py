@@ -14,13 +14,14 @@ from trnscope.advisor.rule import Claim, Need, Rule
 from trnscope.advisor.words import percent
 from trnscope.store.tables import U32
 
+_ATEN = re.compile(r"^aten::")
 _PRODUCTS = re.compile(r"^aten::(mm|addmm|bmm|baddbmm|mv|addmv)$")
 SMALL_FLOP = 2_000_000
 """Floating point operations of one product: a core of today does this many in some 50 µs, a GPU in
 less time than a launch takes. Ours."""
 LEAST_PER_STEP = 64
 """Fewer are not worth batching. Ours."""
-LOW_SHARE, LIKELY_SHARE, HIGH_SHARE = 0.3, 0.6, 0.9
+LOW_SHARE, LIKELY_SHARE, HIGH_SHARE = 0.4, 0.8, 1.0
 """What goes when a loop of products becomes one batched product: assumptions of ours."""
 
 
@@ -38,7 +39,8 @@ class SmallMatmulsRule(Rule):
     How it is computed
     ------------------
     Operations are 2 x m x k x n of the recorded shapes, times the batch. The replay runs the steps
-    with 60 % of these products and of their backward gone (low 30 %, high 90 %).
+    with 80 % of these products, the ops they were called for, and their backward gone (low 40 %,
+    high all).
 
     When it is wrong
     ----------------
@@ -69,7 +71,7 @@ class SmallMatmulsRule(Rule):
         number = ids.size // context.window.num_steps
         if number < LEAST_PER_STEP:
             return
-        everything = context.removal_of(ids)
+        everything = context.removal_of(context.with_backward(_whole_ops(context, ids)))
         yield Claim(
             title=f"{number:,} matrix products per step are too small to be worth their start",
             evidence=ids,
@@ -80,6 +82,12 @@ class SmallMatmulsRule(Rule):
             tries=("stack the weights and compute them as one: torch.bmm, or one wider Linear",),
             how=f"the steps replayed with {percent(LIKELY_SHARE)} of these products gone",
         )
+
+
+def _whole_ops(context: StepContext, ids: U32) -> U32:
+    """With the ops that were called for them: ``linear``, which transposes first."""
+    outer = context.outermost(context.ops(_ATEN))
+    return np.union1d(ids, outer[context.holds(outer, ids)]).astype(np.uint32)
 
 
 def _small(context: StepContext, ids: U32) -> U32:
