@@ -23,8 +23,8 @@ EVIDENCE_NOTE = (
     'Slices are numbered as in trnscope sql PATH "SELECT * FROM slices WHERE id = N"; '
     "trnscope open PATH draws them."
 )
-RECORDABLE = ("shapes", "stack")
-"""Words of the reasons that an option of the recording would lift."""
+RECORDABLE = ("shapes", "stack", "host's times are simulated")
+"""Words of the reasons that another way to record would lift."""
 
 
 def explain_lines(result: Explanation, view: View) -> Iterator[Text]:

@@ -62,7 +62,7 @@ class BackwardHooksRule(Rule):
     code = "HO11"
     name = "backward-hooks"
     subject = "Python hooks in backward"
-    needs = (Need.HOST_OPS, Need.STACKS, Need.REAL_HOST)
+    needs = (Need.HOST_OPS, Need.REAL_HOST, Need.STACKS)
     specificity = 4
 
     def check(self, context: StepContext) -> Iterator[Claim]:

@@ -62,7 +62,7 @@ class CheckpointInStepRule(Rule):
     code = "HO08"
     name = "checkpoint-in-step"
     subject = "writing checkpoints"
-    needs = (Need.HOST_OPS, Need.STACKS, Need.REAL_HOST)
+    needs = (Need.HOST_OPS, Need.REAL_HOST, Need.STACKS)
     specificity = 4
 
     def check(self, context: StepContext) -> Iterator[Claim]:

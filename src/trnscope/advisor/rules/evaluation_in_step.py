@@ -63,7 +63,7 @@ class EvaluationInStepRule(Rule):
     code = "HO09"
     name = "evaluation-in-step"
     subject = "evaluating the model"
-    needs = (Need.HOST_OPS, Need.STACKS, Need.REAL_HOST)
+    needs = (Need.HOST_OPS, Need.REAL_HOST, Need.STACKS)
     specificity = 4
 
     def check(self, context: StepContext) -> Iterator[Claim]:

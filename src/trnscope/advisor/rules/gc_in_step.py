@@ -53,7 +53,7 @@ class GcInStepRule(Rule):
     code = "HO04"
     name = "gc-in-step"
     subject = "collecting garbage"
-    needs = (Need.STACKS, Need.REAL_HOST)
+    needs = (Need.REAL_HOST, Need.STACKS)
     specificity = 4
 
     def check(self, context: StepContext) -> Iterator[Claim]:

@@ -63,7 +63,7 @@ class MainThreadPreparationRule(Rule):
     code = "IN08"
     name = "main-thread-preparation"
     subject = "preparing batches on the main thread"
-    needs = (Need.HOST_OPS, Need.MODEL_CALLS, Need.REAL_HOST)
+    needs = (Need.HOST_OPS, Need.REAL_HOST, Need.MODEL_CALLS)
     specificity = 3
 
     def check(self, context: StepContext) -> Iterator[Claim]:

@@ -59,7 +59,7 @@ class RestartedWorkersRule(Rule):
     code = "IN06"
     name = "restarted-workers"
     subject = "starting the loader's workers"
-    needs = (Need.HOST_OPS, Need.STACKS, Need.REAL_HOST)
+    needs = (Need.HOST_OPS, Need.REAL_HOST, Need.STACKS)
     specificity = 4
 
     def check(self, context: StepContext) -> Iterator[Claim]:

@@ -60,7 +60,7 @@ class SlowCollateRule(Rule):
     code = "IN07"
     name = "slow-collate"
     subject = "putting batches together"
-    needs = (Need.HOST_OPS, Need.STACKS, Need.REAL_HOST)
+    needs = (Need.HOST_OPS, Need.REAL_HOST, Need.STACKS)
     specificity = 5
 
     def check(self, context: StepContext) -> Iterator[Claim]:

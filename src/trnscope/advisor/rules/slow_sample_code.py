@@ -55,7 +55,7 @@ class SlowSampleCodeRule(Rule):
     code = "IN03"
     name = "slow-sample-code"
     subject = "making samples"
-    needs = (Need.HOST_OPS, Need.STACKS, Need.REAL_HOST)
+    needs = (Need.HOST_OPS, Need.REAL_HOST, Need.STACKS)
     specificity = 4
 
     def check(self, context: StepContext) -> Iterator[Claim]:

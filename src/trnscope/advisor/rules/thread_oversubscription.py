@@ -57,7 +57,7 @@ class ThreadOversubscriptionRule(Rule):
     code = "HO05"
     name = "thread-oversubscription"
     subject = "ops on more threads than processors"
-    needs = (Need.HOST_OPS, Need.CAPTURE_RECORD, Need.REAL_HOST)
+    needs = (Need.HOST_OPS, Need.REAL_HOST, Need.CAPTURE_RECORD)
     specificity = 1
 
     def check(self, context: StepContext) -> Iterator[Claim]:

@@ -65,7 +65,7 @@ class TooFewWorkersRule(Rule):
     code = "IN05"
     name = "too-few-workers"
     subject = "waiting for too few workers"
-    needs = (Need.HOST_OPS, Need.CAPTURE_RECORD, Need.REAL_HOST)
+    needs = (Need.HOST_OPS, Need.REAL_HOST, Need.CAPTURE_RECORD)
     specificity = 2
 
     def check(self, context: StepContext) -> Iterator[Claim]:
