@@ -89,7 +89,9 @@ class DeviceCopiesRule(Rule):
 
 
 def _callers(context: StepContext, ops: U32) -> str:
-    """What most of these ops are called from, or the op's own name."""
-    parent = np.asarray(context.trace.slices.parent[ops], np.uint32)
-    names = Counter(context.names(parent)) if ops.size else Counter({"no op": 1})
+    """The op that most of these are called from; their own name where no op is around them."""
+    slices = context.trace.slices
+    parent = np.asarray(slices.parent[ops], np.uint32)
+    around = np.where(slices.kind[parent] == SliceKind.CPU_OP, parent, ops).astype(np.uint32)
+    names = Counter(context.names(around)) if ops.size else Counter({"no op": 1})
     return names.most_common(1)[0][0]

@@ -80,7 +80,7 @@ class MemoryBoundRule(Rule):
         yield Claim(
             title=f"{taken} of the step goes to ops that are limited by the memory's bandwidth: "
             f"{_names(context, calls)}",
-            evidence=calls,
+            evidence=work,
             likely=everything.scaled(LIKELY_SHARE),
             low=everything.scaled(LOW_SHARE),
             high=everything.scaled(HIGH_SHARE),
