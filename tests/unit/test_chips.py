@@ -62,6 +62,10 @@ def test_names_and_aliases_belong_to_one_chip() -> None:
         ("NVIDIA B200", "b200", "bfloat16", 2.25e15, 7.7e12),
         ("Tesla V100-SXM2-32GB", "v100-sxm2", "float16", 125e12, 900e9),
         ("Tesla T4", "t4", "float16", 65e12, 320e9),
+        ("NVIDIA A10", "a10", "bfloat16", 125e12, 600e9),
+        ("NVIDIA A10G", "a10g", "bfloat16", 70e12, 600e9),
+        ("NVIDIA L40", "l40", "bfloat16", 181.05e12, 864e9),
+        ("NVIDIA L40S", "l40s", "bfloat16", 362.05e12, 864e9),
         ("AMD Instinct MI300X", "mi300x", "bfloat16", 1307.4e12, 5.3e12),
         # One die, which is what torch calls a device.
         ("AMD Instinct MI250X", "mi250x", "bfloat16", 191.5e12, 1.6e12),
@@ -107,7 +111,7 @@ def test_no_chip_lends_its_numbers_to_another(name: str) -> None:
 def test_a_misspelt_name_gets_a_suggestion() -> None:
     with pytest.raises(UnknownHardwareError, match=r"did you mean .*h100-sxm"):
         load("h100-smx")
-    with pytest.raises(UnknownHardwareError, match="known are a100-"):
+    with pytest.raises(UnknownHardwareError, match="known are a10, a100-"):
         load("zzz")
 
 
