@@ -190,7 +190,7 @@ def _finding(
     return Finding(
         code=rule.code,
         rule=rule.name,
-        title=claim.title,
+        title=_title(context, claim),
         recoverable=saved,
         share_of_step=share,
         confidence=claim.confidence if is_sure else _less(claim.confidence),
@@ -203,6 +203,11 @@ def _finding(
         trace=at,
         with_backward=claim.with_backward,
     )
+
+
+def _title(context: StepContext, claim: Claim) -> str:
+    """A claim's title; where the whole trace stands as one, its numbers are of the whole."""
+    return claim.title if context.window.has_steps else claim.title.replace(" per step", "")
 
 
 def _whole_step(context: StepContext, claim: Claim) -> int:

@@ -33,7 +33,7 @@ def explain_lines(result: Explanation, view: View) -> Iterator[Text]:
     timed = [finding for finding in result.findings if finding.recoverable is not None]
     for number, finding in enumerate(timed[: view.shown(len(timed))], start=1):
         yield Text()
-        yield from _evidence(number, finding)
+        yield from _evidence(number, finding, result)
     yield from _rest(result, timed, view)
     if any(finding.evidence for finding in timed):
         yield note(EVIDENCE_NOTE)
@@ -68,7 +68,7 @@ def cause_lines(result: Explanation) -> Iterator[Text]:
         yield from _no_cause(result)
         return
     yield _line("Top cause", f"{first.title} [{first.code}]", "bold")
-    yield _line("Would save", _saved(first), "bold")
+    yield _line("Would save", _saved(first, result), "bold")
     place = f" ({_places(first.source[:1])})" if first.source else ""
     yield _line("Try first", first.tries[0] + place, "bold")
     yield _line("Confidence", _SURE[first.confidence])
@@ -89,11 +89,11 @@ def _line(label: str, text: str, style: str = "") -> Text:
     return line
 
 
-def _saved(finding: Finding) -> str:
+def _saved(finding: Finding, result: Explanation) -> str:
     times = finding.recoverable
     if times is None:
         return "nothing"
-    text = f"about {about_ns(times.likely_ns)} of each step"
+    text = f"about {about_ns(times.likely_ns)} of {_whole(result)}"
     if finding.share_of_step is not None:
         text += f", {percent(finding.share_of_step)} of it"
     if times.low_ns < times.high_ns:
@@ -101,23 +101,29 @@ def _saved(finding: Finding) -> str:
     return text
 
 
-def _evidence(number: int, finding: Finding) -> Iterator[Text]:
+def _evidence(number: int, finding: Finding, result: Explanation) -> Iterator[Text]:
     head = Text(f"{number}. {printable(finding.title)}", style="bold")
     head.append(f"  [{finding.code} {finding.rule}]", style="cyan")
     yield head
-    yield _detail("would save", _saved(finding))
+    yield _detail("would save", _saved(finding, result))
     yield _detail("confidence", finding.confidence.value)
     yield _detail("computed", finding.how)
     if finding.taken_ns is not None:
         ids = ", ".join(map(str, finding.evidence[:_IDS_SHOWN]))
         more = " ..." if len(finding.evidence) > _IDS_SHOWN else ""
-        took = f"takes {about_ns(finding.taken_ns)} per step"
+        each = " per step" if result.num_steps else ""
+        took = f"takes {about_ns(finding.taken_ns)}{each}"
         took += ", its backward counted" if finding.with_backward else ""
         yield _detail("evidence", f"{took}; longest slices: {ids}{more}")
     yield _detail("where", _where(finding))
     for at, attempt in enumerate(finding.tries):
         yield _detail("" if at else "try", attempt)
     yield _detail("more", f"trnscope rule {finding.code}")
+
+
+def _whole(result: Explanation) -> str:
+    """What the figures are of."""
+    return "each step" if result.num_steps else "the whole trace"
 
 
 def _detail(label: str, text: str) -> Text:
@@ -151,7 +157,7 @@ def _together(result: Explanation, together_ns: int) -> str:
     if result.shown_on is None:
         return (
             "Each figure is for that cause alone. All of them together: about "
-            f"{saved} of each step."
+            f"{saved} of {_whole(result)}."
         )
     return (
         "Each figure is for that cause alone, and of the steps of the rank that it names. All "
