@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,9 +14,10 @@ torch = pytest.importorskip("torch")
 from torch import Tensor, nn  # noqa: E402
 from torch.nn import functional as F  # noqa: E402
 from torch.profiler import ProfilerActivity, profile, schedule  # noqa: E402
+from torch.utils.data import DataLoader, Dataset  # noqa: E402
 
 Step = Callable[[], None]
-STEPS, WARM_UP = 4, 2
+STEPS, WARM_UP = 8, 2
 
 
 def training(
@@ -41,9 +41,9 @@ def training(
 
 
 def zeroed(is_fault: bool) -> Step:
-    layer = nn.Linear(768, 768)
+    layers = nn.Sequential(*[nn.Linear(768, 768) for _ in range(4)])
     x = torch.ones(2, 768)
-    return training(lambda: layer(x), list(layer.parameters()), set_to_none=not is_fault)
+    return training(lambda: layers(x), list(layers.parameters()), set_to_none=not is_fault)
 
 
 def anomaly(is_fault: bool) -> Step:
@@ -78,7 +78,7 @@ def reading(is_fault: bool) -> Step:
     seen: list[float] = []
 
     def read() -> None:
-        weights = layer.weight.detach()[:8].flatten()
+        weights = layer.weight.detach()[:32].flatten()
         seen.extend([one.item() for one in weights] if is_fault else weights.tolist())
 
     return training(lambda: layer(torch.ones(8, 64)), list(layer.parameters()), after=read)
@@ -109,13 +109,12 @@ def cross_entropy(is_fault: bool) -> Step:
 
 
 def masking(is_fault: bool) -> Step:
-    tokens, layer = 512, nn.Linear(32, 32)
-    kept = torch.full((tokens, tokens), -math.inf).triu(1)
+    tokens, layer = 1024, nn.Linear(8, 8)
+    kept = torch.tril(torch.ones(tokens, tokens))
 
     def model() -> Tensor:
-        x = layer(torch.ones(1, 1, tokens, 32))
-        mask = torch.triu(torch.full((tokens, tokens), -math.inf), 1) if is_fault else kept
-        return F.scaled_dot_product_attention(x, x, x, attn_mask=mask)
+        mask = torch.tril(torch.ones(tokens, tokens)) if is_fault else kept
+        return mask @ layer(torch.ones(tokens, 8))
 
     return training(model, list(layer.parameters()))
 
@@ -180,7 +179,65 @@ def saving(is_fault: bool, folder: Path) -> Step:
     return training(lambda: layers(x), list(layers.parameters()), after=after)
 
 
+class Noise(Dataset[Tensor]):
+    """Samples, made by the dataset or left to the training loop (the fault)."""
+
+    def __init__(self, is_fault: bool) -> None:
+        self.is_fault = is_fault
+
+    def __len__(self) -> int:
+        return 1000
+
+    def __getitem__(self, index: int) -> Tensor:
+        sample = torch.ones(64, 64)
+        return sample if self.is_fault else blur(sample)
+
+
+def blur(x: Tensor) -> Tensor:
+    """A preparation that takes its time."""
+    for _ in range(20):
+        x = (x + x.roll(1, -1) + x.roll(1, -2)) / 3
+    return x
+
+
+def preparing(is_fault: bool) -> Step:
+    batches = iter(DataLoader(Noise(is_fault), 8))
+    layer = nn.Linear(64, 64)
+
+    def model() -> Tensor:
+        batch = next(batches)
+        return layer(torch.stack([blur(one) for one in batch]) if is_fault else batch)
+
+    return training(model, list(layer.parameters()))
+
+
+class Numbers(Dataset[object]):
+    """A sample is a tensor, or a list of numbers (the fault)."""
+
+    def __init__(self, is_fault: bool) -> None:
+        self.is_fault = is_fault
+
+    def __len__(self) -> int:
+        return 1000
+
+    def __getitem__(self, index: int) -> object:
+        return [1.0] * 200 if self.is_fault else torch.ones(200)
+
+
+def collating(is_fault: bool) -> Step:
+    batches = iter(DataLoader(Numbers(is_fault), 16))
+    layer = nn.Linear(200, 64)
+
+    def model() -> Tensor:
+        batch = next(batches)
+        return layer(torch.stack(batch, 1).float() if is_fault else batch)
+
+    return training(model, list(layer.parameters()))
+
+
 PROGRAMS: dict[str, Callable[[bool], Step]] = {
+    "IN07": collating,
+    "IN08": preparing,
     "HO06": reading,
     "HO07": anomaly,
     "HO09": evaluating,
@@ -194,7 +251,7 @@ PROGRAMS: dict[str, Callable[[bool], Step]] = {
     "OP14": recurrent,
     "OP15": float64,
 }
-NEED_STACKS = {"HO08", "HO09", "HO11"}
+NEED_STACKS = {"IN07", "IN08", "HO08", "HO09", "HO11"}
 
 
 def codes_of(step: Step, folder: Path, *, with_stack: bool) -> set[str]:
