@@ -22,12 +22,17 @@ class InDouble(nn.Module):
         return nn.functional.linear(x.double(), weight, bias).to(x.dtype)
 
 
+def _with_shapes(plan: Plan, _severe: bool) -> None:
+    plan.options = ("shapes",)
+
+
 @fault(
     "float64",
     "formats",
     "OP15",
     cpu=("transformer", "recommender", "rnn"),
     sim=("transformer", "recommender"),
+    setting=_with_shapes,
 )
 def float64(plan: Plan, severe: bool) -> None:
     """Some layers compute in float64."""

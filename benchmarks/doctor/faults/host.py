@@ -8,6 +8,7 @@ import json
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -55,15 +56,19 @@ def checkpoint_each_step(plan: Plan, severe: bool) -> None:
 
 
 @contextmanager
-def _anomalies(check: bool) -> Iterator[None]:
-    with torch.autograd.set_detect_anomaly(True, check_nan=check):
+def _anomalies() -> Iterator[None]:
+    with torch.autograd.set_detect_anomaly(True):
         yield
 
 
-@fault("anomaly-detection", "host", "HO07", cpu=MODELS)
-def anomaly_detection(plan: Plan, severe: bool) -> None:
-    """Debugging was left on."""
-    plan.around_step = lambda: _anomalies(severe)
+def _deeper(plan: Plan, severe: bool) -> None:
+    plan.sizes = replace(plan.sizes, layers=6 if severe else 2)
+
+
+@fault("anomaly-detection", "host", "HO07", cpu=MODELS, setting=_deeper)
+def anomaly_detection(plan: Plan, _severe: bool) -> None:
+    """Debugging was left on, in a deep model or a shallow one."""
+    plan.around_step = _anomalies
 
 
 @fault("too-many-threads", "host", "HO05", cpu=MODELS, clock="wall")

@@ -78,6 +78,7 @@ def _large_vocabulary(plan: Plan, severe: bool) -> None:
     rows = (400_000 if severe else 100_000) if plan.simulated else (40_000 if severe else 12_000)
     plan.embedding = lambda _n, width: nn.Embedding(rows, width, sparse=True)
     plan.optimizer = lambda ps: torch.optim.SGD(ps, lr=0.01)
+    plan.options = ("shapes",)
 
 
 @fault(

@@ -13,8 +13,8 @@ from benchmarks.doctor.fault import SIM_MODELS, fault
 from benchmarks.doctor.plan import Plan
 from benchmarks.doctor.trainer import Trainer
 
-BATCH = {"convnet": 32, "transformer": 4, "recommender": 4096}
-LENGTH = {"convnet": 32, "transformer": 512, "recommender": 8}
+BATCH = {"convnet": 32, "transformer": 2, "recommender": 512}
+LENGTH = {"convnet": 32, "transformer": 128, "recommender": 8}
 """Of programs that the host cannot launch fast enough op by op."""
 
 

@@ -164,7 +164,7 @@ def _scaled(plan: Plan, _severe: bool) -> None:
 )  # fmt: skip
 def ops_row_by_row(plan: Plan, severe: bool) -> None:
     """A loop over small parts of a batch where one op would do."""
-    rows = 64 if severe else 40
+    rows = 240 if severe else 120
     plan.between = lambda _layer: _rows_apart(rows)
 
 
