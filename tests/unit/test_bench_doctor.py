@@ -150,6 +150,10 @@ def test_a_cut_file_ends_early(tmp_path: Path) -> None:
 
 
 def test_care_is_abstaining_or_naming_the_lack() -> None:
-    assert is_careful({"findings": [], "abstained": True})
-    assert is_careful({"findings": [{"code": "CA01"}], "abstained": False})
-    assert not is_careful({"findings": [{"code": "OP03"}], "abstained": False})
+    healthy, few = "Healthy: no known cause", "Nothing found, but only 4 of 44 rules could be asked"
+    found = [{"code": "OP03"}]
+    assert is_careful({"findings": [], "abstained": True, "verdict": "No verdict"})
+    assert is_careful({"findings": [{"code": "CA01"}], "abstained": False, "verdict": healthy})
+    assert is_careful({"findings": [], "abstained": False, "verdict": few})
+    assert not is_careful({"findings": [], "abstained": False, "verdict": healthy})
+    assert not is_careful({"findings": found, "abstained": False, "verdict": "slow norm"})
