@@ -75,7 +75,7 @@ format: install  ## rewrite the sources in the project's format
 bench: install  ## speed and memory on a generated 2 GB trace, against other readers
 	@$(BIN)/python -m benchmarks
 
-bench-doctor: install  ## programs with known faults: how often the doctor is right
+bench-doctor: install  ## the corpus of faults: how often the doctor is right (about half an hour; resumes)
 	@$(BIN)/python -m benchmarks.doctor
 
 docs: install  ## write the generated pages and pictures again
