@@ -47,10 +47,12 @@ GOLDEN = {
     f"{HTA}/df_index_resolver/df_index_resolver.json.gz": Expected(
         ("HO02", "CM02", "HO12"), 120_852, ("CM01", "OP05")
     ),
-    # DLRM on an A100: ten copies to the host per step keep the queue empty.
-    f"{HTA}/trace_diff/control/control.json.gz": Expected(("HO01",), 11_028, ("CM01",)),
-    # Qwen on an H100: device-bound, with RMSNorm op by op.
-    f"{H100}/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz": Expected(("OP03",), 4_595),
+    # DLRM on an A100: ten copies to the host per step keep the queue empty. Copies from pinned
+    # memory take 8.4 ms of a step of 77.5, all of it beside other work.
+    f"{HTA}/trace_diff/control/control.json.gz": Expected(("HO01",), 11_028, ("CM01", "DE02")),
+    # Qwen on an H100: device-bound, with RMSNorm op by op, of which 80 % goes. Of the 1,621 pieces
+    # of work 501 have no launch, all in the first 14 of 47 ms: recording began after it.
+    f"{H100}/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz": Expected(("OP03", "CA05"), 5_633),
     # A video model: frames are resized in numpy on the main thread, attention is written out.
     f"{H100}/facebook_timesformer-base-finetuned-k400__1016002.json.gz": Expected(
         ("HO03", "OP08"), 175_481, ("HO01",)
@@ -75,9 +77,10 @@ def test_findings_of_real_traces(shared: Path, pattern: str) -> None:
 
 
 def test_graph_launches_of_a_decode_step_have_no_fault(shared: Path) -> None:
-    """One launch of 421 kernels: no cause is made up, and the idle time is not called healthy."""
+    """One launch of 421 of 425 kernels, which is said (CA07): no cause is made up, and the idle
+    time is not called healthy."""
     result = explained(shared, f"{INFERENCE}/vllm_decode_full/graph_execution.json.gz")
-    assert [finding.code for finding in result.findings] == ["CA01"]
+    assert [finding.code for finding in result.findings] == ["CA01", "CA07"]
     assert "No rule explains why the device is idle for 44 %" in result.verdict.text
 
 
@@ -88,11 +91,14 @@ def test_a_capture_of_a_graph_that_did_not_run_carries_no_verdict(shared: Path) 
 
 
 def test_ranks_of_one_job_give_one_finding_a_cause(shared: Path) -> None:
-    """DLRM on 8 V100: launches of small ops, the all-to-all of the early ranks, the syncs."""
+    """DLRM on 8 V100: the all-to-all of the early ranks, the syncs, launches of small ops.
+
+    These three give back 5.20, 5.15 and 4.94 of 19.9 ms, each on another rank.
+    """
     result = explained(shared, f"{DLRM}/*.json")
     codes = [finding.code for finding in result.findings]
-    assert codes == ["HO02", "CM01", "HO01", "IN02", "OP02"]
-    assert "worst on rank 1, seen on 5 of 8" in result.findings[1].title
+    assert codes == ["CM01", "HO01", "HO02", "IN02", "OP02"]
+    assert "worst on rank 1, seen on 5 of 8" in result.findings[0].title
 
 
 def test_the_autograd_trace_of_the_cpu_names_no_device(shared: Path) -> None:
