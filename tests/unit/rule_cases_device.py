@@ -189,7 +189,11 @@ def barrier(every: int) -> Case:
     return make
 
 
-def reduce(made: MadeTrace, us: int, **attributes: str) -> None:
+GRADIENTS = 1 << 20
+"""Numbers in one bucket."""
+
+
+def reduce(made: MadeTrace, us: int, **attributes: str | int) -> None:
     made.op(
         "c10d::allreduce_", 10,
         lambda: made.launch(us, "ncclDevKernel_AllReduce_Sum_f32_RING_LL",
@@ -197,18 +201,18 @@ def reduce(made: MadeTrace, us: int, **attributes: str) -> None:
     )  # fmt: skip
 
 
-def after_backward(late: bool) -> Case:
+def after_backward(late: bool, in_nelems: int = GRADIENTS) -> Case:
     """Backward and an all-reduce of 1 ms each, one after the other or side by side."""
 
     def write(made: MadeTrace) -> None:
         made.op("aten::mm", 5, lambda: made.launch(1000))
         made.wait()
         if not late:
-            made.op(BACKWARD, 5, lambda: reduce(made, 1000))
+            made.op(BACKWARD, 5, lambda: reduce(made, 1000, in_nelems=in_nelems))
         made.op(BACKWARD, 5, lambda: made.launch(1000))
         if late:
             made.wait()
-            reduce(made, 1000)
+            reduce(made, 1000, in_nelems=in_nelems)
         made.wait()
 
     return steps(write)
@@ -231,13 +235,13 @@ def micro_batches(reduced: tuple[bool, ...]) -> Case:
     return steps(write)
 
 
-def traveling(dtype: str) -> Case:
+def traveling(dtype: str, in_nelems: int = GRADIENTS) -> Case:
     """A product in bfloat16, and an all-reduce that nothing hides."""
 
     def write(made: MadeTrace) -> None:
         made.op("aten::mm", 5, lambda: made.launch(1000, "sm90_gemm_bf16bf16"))
         made.wait()
-        reduce(made, 1000, dtype=dtype)
+        reduce(made, 1000, dtype=dtype, in_nelems=in_nelems)
         made.wait()
 
     return steps(write)

@@ -9,14 +9,18 @@ import pytest
 from tests.unit.made_trace import MadeTrace
 from tests.unit.neuron_profiles import read, write_tables
 from tests.unit.rule_cases_device import (
+    BACKWARD,
     DEVICE_CASES,
+    after_backward,
     blocks,
     instructions,
     moving,
     neuron,
     one_by_one,
     program,
+    reduce,
     tables,
+    traveling,
 )
 from trnscope.advisor.finding import Explanation, Finding
 from trnscope.model.kinds import DeviceKind
@@ -127,6 +131,32 @@ def test_the_copies_into_buckets_go_with_the_reductions(tmp_path: Path) -> None:
     # The first of two reductions: 300 µs on the device, 5 of launch and 10 of its op, 1 of a wait.
     assert likely == high == pytest.approx(310_000, abs=10_000)
     assert low == pytest.approx(0.8 * likely, rel=0.02)
+
+
+@pytest.mark.parametrize(("in_nelems", "is_gradient"), [(1, False), (4095, False), (4096, True)])
+def test_a_loss_that_waits_for_a_slow_rank_is_no_gradient(
+    tmp_path: Path, in_nelems: int, is_gradient: bool
+) -> None:
+    late = explain(after_backward(late=True, in_nelems=in_nelems)(tmp_path / "late"))
+    typed = explain(traveling("Float", in_nelems)(tmp_path / "typed"))
+    for result, code in ((late, "CM04"), (typed, "CM06")):
+        found = {one.code for one in (*result.findings, *result.hidden)}
+        assert (code in found) == is_gradient
+        assert code not in {one.code for one in result.withheld}
+
+
+def test_without_sizes_nothing_is_said_of_gradients(tmp_path: Path) -> None:
+    made = MadeTrace(tmp_path)
+
+    def write() -> None:
+        made.op("aten::mm", 5, lambda: made.launch(1000, "sm90_gemm_bf16bf16"))
+        made.op(BACKWARD, 5, lambda: made.launch(1000))
+        made.wait()
+        reduce(made, 1000, dtype="Float")
+        made.wait()
+
+    reasons = {one.code: one.reason for one in explain(made.steps(4, write).open()).withheld}
+    assert "sizes of messages" in reasons["CM04"] and "sizes of messages" in reasons["CM06"]
 
 
 def test_figures_of_several_ranks_say_whose_they_are(tmp_path: Path) -> None:

@@ -24,6 +24,11 @@ def _has_launches(context: StepContext) -> bool:
     return bool(context.trace.launches.has_launch.any())
 
 
+def _has_sizes(context: StepContext) -> bool:
+    known = context.trace.attribute("in_nelems")
+    return known is not None and bool(known.of(context.device(SliceKind.COLLECTIVE))[0].any())
+
+
 def has_device_of(trace: Trace, kind: DeviceKind) -> bool:
     """Whether a track of the trace is of such a device."""
     devices = (track.device for track in trace.tracks)
@@ -36,6 +41,7 @@ _MET: dict[Need, Callable[[StepContext], bool]] = {
     Need.DEVICE_WORK: lambda one: one.trace.launches.device_slice.size > 0,
     Need.LAUNCHES: _has_launches,
     Need.COLLECTIVES: lambda one: one.device(SliceKind.COLLECTIVE).size > 0,
+    Need.MESSAGES: _has_sizes,
     Need.SHAPES: lambda one: one.trace.attribute("input_dims") is not None,
     Need.STACKS: lambda one: has_stacks(one.trace),
     Need.NEURON: lambda one: has_device_of(one.trace, DeviceKind.NEURON),

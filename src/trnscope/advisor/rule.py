@@ -35,6 +35,7 @@ class Need(Enum):
     DEVICE_WORK = "no device work was recorded"
     LAUNCHES = "no device work has its launch in the trace"
     COLLECTIVES = "no communication on a device was recorded"
+    MESSAGES = "sizes of messages were not recorded; newer versions of PyTorch record them"
     SHAPES = "input shapes were not recorded; record with trnscope run --shapes"
     STACKS = "Python stacks were not recorded; record with trnscope run --stack"
     NEURON = "the trace is of no NeuronCore"

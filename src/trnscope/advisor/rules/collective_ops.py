@@ -17,6 +17,9 @@ _REDUCTION = re.compile(r"all_?reduce|reduce_?scatter", re.IGNORECASE)
 _CALLS = re.compile(r"^c10d::|^record_param_comms$|^_c10d_functional::")
 _KERNEL_16_BIT = re.compile(r"bf16|f16f16|s16816gemm_f16|fp16|h884|BFloat16|::Half", re.IGNORECASE)
 BACKWARD = re.compile(r"^autograd::engine::evaluate_function")
+LEAST_ELEMENTS = 4096
+"""Of a message that may hold gradients. What else a step averages over the ranks (its loss, counts,
+a norm, the statistics of a layer) is smaller, and 16 KB are start-up alone. Ours."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -29,8 +32,32 @@ class Reductions:
 
 @once_per_context
 def reductions(context: StepContext) -> Reductions:
-    """Empty where there are none."""
+    """Those that may hold gradients, by their size if it was recorded; empty where there are none.
+
+    How long one takes says nothing of its size: it waits for the slowest rank.
+    """
     ids = context.device(SliceKind.COLLECTIVE, pattern=_REDUCTION)
+    size = _num_elements(context, ids)
+    return _launched(context, ids[(size == 0) | (size >= LEAST_ELEMENTS)])
+
+
+@once_per_context
+def large_reductions(context: StepContext) -> Reductions:
+    """Those whose size was recorded and is no metric's."""
+    ids = context.device(SliceKind.COLLECTIVE, pattern=_REDUCTION)
+    return _launched(context, ids[_num_elements(context, ids) >= LEAST_ELEMENTS])
+
+
+def _num_elements(context: StepContext, ids: U32) -> I64:
+    """What each message holds; 0 where it is not known."""
+    known = context.trace.attribute("in_nelems")
+    if known is None:
+        return np.zeros(ids.size, np.int64)
+    has, value = known.of(ids)
+    return np.where(has, value.astype(np.int64), 0)
+
+
+def _launched(context: StepContext, ids: U32) -> Reductions:
     launches = context.trace.launches
     rows = np.flatnonzero(np.isin(launches.device_slice, ids) & launches.has_launch)
     launched = context.trace.slices.start_ns[launches.launch_slice[rows]]

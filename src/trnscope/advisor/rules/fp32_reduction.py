@@ -11,7 +11,7 @@ from trnscope.advisor.context import StepContext
 from trnscope.advisor.finding import Confidence
 from trnscope.advisor.removal import DeviceCut, Removal
 from trnscope.advisor.rule import Claim, Need, Rule
-from trnscope.advisor.rules.collective_ops import is_compute_16_bit, reductions
+from trnscope.advisor.rules.collective_ops import is_compute_16_bit, large_reductions
 from trnscope.advisor.words import percent
 from trnscope.store.tables import U32
 
@@ -28,8 +28,10 @@ class Fp32ReductionRule(Rule):
 
     What it finds
     -------------
-    All-reduces or reduce-scatters of float32 in steps whose ops compute in bfloat16 or float16
-    (autocast, say), without those shorter than 50 µs.
+    All-reduces or reduce-scatters of 4,096 float32 numbers or more in steps whose ops compute in
+    bfloat16 or float16 (autocast, say), without those shorter than 50 µs. Smaller ones, a loss or
+    a metric, are no gradients, however long they wait for a slow rank; where sizes were not
+    recorded nothing is said.
 
     Why it costs time
     -----------------
@@ -43,7 +45,7 @@ class Fp32ReductionRule(Rule):
     When it is wrong
     ----------------
     Many ranks add many gradients: sums of bfloat16 over hundreds of ranks lose digits. Watch the
-    loss. Where reductions hide behind backward nothing comes back, and nothing is said.
+    loss. What a reduction waits for a slower rank comes back with no type. Where reductions hide behind backward nothing comes back, and nothing is said.
 
     Example
     -------
@@ -62,12 +64,12 @@ class Fp32ReductionRule(Rule):
     code = "CM06"
     name = "fp32-reduction"
     subject = "reducing gradients in float32"
-    needs = (Need.HOST_OPS, Need.DEVICE_WORK, Need.COLLECTIVES)
+    needs = (Need.HOST_OPS, Need.DEVICE_WORK, Need.COLLECTIVES, Need.MESSAGES)
     specificity = 3
 
     def check(self, context: StepContext) -> Iterator[Claim]:
         """One claim over the large float32 reductions."""
-        ids = _in_float32(context, reductions(context).slices)
+        ids = _in_float32(context, large_reductions(context).slices)
         ids = np.sort(ids[context.trace.slices.dur_ns[ids] >= _LARGE_NS])
         if ids.size == 0 or not is_compute_16_bit(context):
             return

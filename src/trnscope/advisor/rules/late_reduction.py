@@ -10,7 +10,7 @@ from trnscope.advisor.context import StepContext
 from trnscope.advisor.finding import Confidence
 from trnscope.advisor.removal import DeviceCut, Removal
 from trnscope.advisor.rule import Claim, Need, Rule
-from trnscope.advisor.rules.collective_ops import BACKWARD, reductions, step_of
+from trnscope.advisor.rules.collective_ops import BACKWARD, large_reductions, step_of
 from trnscope.advisor.words import percent
 from trnscope.store.tables import U32, Bool
 
@@ -26,7 +26,9 @@ class LateReductionRule(Rule):
 
     What it finds
     -------------
-    Steps in which the all-reduces (or reduce-scatters) are launched after the last op of backward.
+    Steps in which the all-reduces (or reduce-scatters) of 4,096 numbers or more are launched after
+    the last op of backward. Smaller ones, a loss or a metric, are no gradients, however long they
+    wait for a slow rank; where sizes were not recorded nothing is said.
 
     Why it costs time
     -----------------
@@ -40,8 +42,8 @@ class LateReductionRule(Rule):
 
     When it is wrong
     ----------------
-    Reductions of something else than gradients (metrics, norms of all gradients) cannot begin
-    earlier.
+    Large reductions of something else than gradients (a confusion matrix, weights that are
+    averaged) cannot begin earlier.
 
     Example
     -------
@@ -60,12 +62,12 @@ class LateReductionRule(Rule):
     code = "CM04"
     name = "late-reduction"
     subject = "reducing gradients after backward"
-    needs = (Need.HOST_OPS, Need.DEVICE_WORK, Need.COLLECTIVES)
+    needs = (Need.HOST_OPS, Need.DEVICE_WORK, Need.COLLECTIVES, Need.MESSAGES)
     specificity = 3
 
     def check(self, context: StepContext) -> Iterator[Claim]:
         """One claim over the reductions, if nearly all of them come after backward."""
-        found = reductions(context)
+        found = large_reductions(context)
         backward = context.ops(BACKWARD)
         if found.slices.size == 0 or backward.size == 0:
             return
@@ -102,7 +104,7 @@ def _is_late(context: StepContext, backward: U32) -> Bool:
     step = step_of(context, begin)
     inside = step < ends.size
     np.maximum.at(ends, step[inside], (begin + slices.dur_ns[backward])[inside])
-    launched = reductions(context).launched_ns
+    launched = large_reductions(context).launched_ns
     mine = step_of(context, launched)
     last = ends[np.minimum(mine, ends.size - 1)]
     return np.asarray((mine < ends.size) & (last > 0) & (launched >= last), np.bool_)
