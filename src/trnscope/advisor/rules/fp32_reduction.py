@@ -45,7 +45,8 @@ class Fp32ReductionRule(Rule):
     When it is wrong
     ----------------
     Many ranks add many gradients: sums of bfloat16 over hundreds of ranks lose digits. Watch the
-    loss. What a reduction waits for a slower rank comes back with no type. Where reductions hide behind backward nothing comes back, and nothing is said.
+    loss. What a reduction waits for a slower rank comes back with no type. Where reductions hide
+    behind backward nothing comes back, and nothing is said.
 
     Example
     -------
