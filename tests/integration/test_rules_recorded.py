@@ -179,6 +179,32 @@ def saving(is_fault: bool, folder: Path) -> Step:
     return training(lambda: layers(x), list(layers.parameters()), after=after)
 
 
+def scaling_by_numbers() -> Step:
+    """Numbers of Python beside float32 tensors."""
+    layer, x = nn.Linear(512, 512), torch.ones(256, 512)
+
+    def model() -> Tensor:
+        y = layer(x)
+        for _ in range(6):
+            y = (y * 0.5 + 0.25) / 1.5
+        return y
+
+    return training(model, list(layer.parameters()))
+
+
+def pooling() -> Step:
+    """Attention over chosen rows: a softmax, a product and a sum, and no classes."""
+    layer, bank, rows = nn.Linear(256, 256), torch.randn(4096, 256), torch.arange(4095, -1, -1)
+
+    def model() -> Tensor:
+        query = layer(torch.ones(64, 256))
+        keys = bank[rows]
+        weights = torch.softmax(keys.mul(query.mean(0)).add(query.mean()), 0)
+        return (weights * keys).sum(0)
+
+    return training(model, list(layer.parameters()), Tensor.mean)
+
+
 class Noise(Dataset[Tensor]):
     """Samples, made by the dataset or left to the training loop (the fault)."""
 
@@ -251,6 +277,11 @@ PROGRAMS: dict[str, Callable[[bool], Step]] = {
     "OP14": recurrent,
     "OP15": float64,
 }
+LOOK_ALIKES: dict[str, tuple[str, Callable[[], Step]]] = {
+    "numbers of Python": ("OP15", scaling_by_numbers),
+    "attention pooling": ("OP10", pooling),
+}
+"""Programs without the fault, which a rule once took for it."""
 NEED_STACKS = {"IN07", "IN08", "HO08", "HO09", "HO11"}
 
 
@@ -284,6 +315,12 @@ def test_a_program_with_the_fault_is_told_so_and_its_twin_is_not(code: str, tmp_
     with_stack = code in NEED_STACKS
     assert code in codes_of(PROGRAMS[code](True), tmp_path, with_stack=with_stack)
     assert code not in codes_of(PROGRAMS[code](False), tmp_path, with_stack=with_stack)
+
+
+@pytest.mark.parametrize("program", LOOK_ALIKES)
+def test_what_only_looks_like_the_fault_is_not_taken_for_it(program: str, tmp_path: Path) -> None:
+    code, make = LOOK_ALIKES[program]
+    assert code not in codes_of(make(), tmp_path, with_stack=code in NEED_STACKS)
 
 
 def test_checkpoints_are_found_by_their_frames(tmp_path: Path) -> None:

@@ -17,6 +17,9 @@ _SOFTMAX = frozenset(("aten::softmax", "aten::_softmax", "aten::log_softmax", "a
 _PICKS = frozenset(
     ("aten::gather", "aten::index", "aten::one_hot", "aten::scatter", "aten::scatter_")
 )
+_TARGETS = frozenset(("aten::one_hot", "aten::scatter", "aten::scatter_"))
+"""Those that make a row of zeros and a one of each target: nothing of an attention looks so."""
+_LOGARITHMS = frozenset(("aten::log", "aten::log_softmax", "aten::_log_softmax"))
 _KEPT = frozenset(("aten::gather", "aten::index"))
 """Whose backward is what the built-in loss does too."""
 _ENDS = frozenset(("aten::mean", "aten::sum"))
@@ -40,8 +43,9 @@ class UnfusedCrossEntropyRule(Rule):
 
     What it finds
     -------------
-    A softmax or log-softmax, a choice of the target's column (`one_hot`, `gather`, indexing) and a
-    mean or sum, close together, with no `nll_loss` and no product among them.
+    A log-softmax, or a softmax and the logarithm of it; a choice of the target's column after it
+    (`one_hot`, `gather`, indexing) or a `one_hot` or `scatter` before it; and a mean or sum. All
+    close together, with no `nll_loss` and no product of matrices among them.
 
     Why it costs time
     -----------------
@@ -57,8 +61,9 @@ class UnfusedCrossEntropyRule(Rule):
 
     When it is wrong
     ----------------
-    With few classes nothing comes back. Soft targets need the product; `F.cross_entropy` takes
-    probabilities too.
+    With few classes nothing comes back. A log-probability of what was chosen, as policy gradients
+    need it, is computed the same way; there it is `-F.cross_entropy(..., reduction="none")`.
+    Soft targets need the product; `F.cross_entropy` takes probabilities too.
 
     Example
     -------
@@ -116,8 +121,9 @@ def _around(ops: OpSequence, at: int) -> list[int]:
     while after and ops.names[after[-1]] not in _ENDS:
         after.pop()
     before = _reached(ops, at, -1)
-    targets = [place for place in before if ops.names[place] in _PICKS]
-    if not after or not (targets or any(ops.names[place] in _PICKS for place in after)):
+    targets = [place for place in before if ops.names[place] in _TARGETS]
+    picked = [place for place in after if ops.names[place] in _PICKS]
+    if not (targets or picked) or not _LOGARITHMS & {ops.names[place] for place in (at, *after)}:
         return []
     # Before the softmax only the choice of the target, and a cast of it, belongs to the loss.
     return after + [place for place in before if targets and place >= min(targets)]
