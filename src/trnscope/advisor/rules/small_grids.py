@@ -12,8 +12,8 @@ from trnscope.advisor.finding import Confidence
 from trnscope.advisor.removal import DeviceCut, Removal
 from trnscope.advisor.rule import Claim, Need, Rule
 from trnscope.advisor.words import percent
+from trnscope.analysis.device_properties import smallest
 from trnscope.model.kinds import SliceKind
-from trnscope.store.reader import Trace
 from trnscope.store.tables import F64, U32
 
 LEAST_NS = 10_000
@@ -74,7 +74,7 @@ class SmallGridsRule(Rule):
 
     def check(self, context: StepContext) -> Iterator[Claim]:
         """One claim over all such kernels."""
-        units = _multiprocessors(context.trace)
+        units = smallest(context.trace, "numSms")
         if units is None:
             return
         kernels, blocks = _kernels(context)
@@ -131,14 +131,3 @@ def _blocks(grid: str) -> float:
     if not isinstance(sides, list) or not all(isinstance(side, int) for side in sides):
         return np.inf
     return float(np.prod(sides, dtype=np.float64))
-
-
-def _multiprocessors(trace: Trace) -> int | None:
-    """Of the smallest GPU that the trace describes."""
-    try:
-        described = json.loads(trace.source.metadata.get("deviceProperties", "[]"))
-    except ValueError:
-        return None
-    found = [one.get("numSms") for one in described if isinstance(one, dict)]
-    known = [number for number in found if isinstance(number, int) and number > 0]
-    return min(known) if known else None
