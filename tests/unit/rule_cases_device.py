@@ -62,16 +62,18 @@ def one_by_one(us: int) -> Case:
     return neuron(write)
 
 
-def compiling(steps_of: tuple[int, ...]) -> Case:
-    """The compiler runs in these of four steps, for the same op."""
+def compiling(
+    steps_of: tuple[int, ...], number: int = 4, ops: tuple[str, ...] = ("aten::mm",)
+) -> Case:
+    """The compiler runs in these steps, for the same op or for several by turns."""
 
     def make(folder: Path) -> OpenedProfile:
         made = MadeTrace(folder, "Trainium2", DeviceKind.NEURON)
-        for number in range(4):
+        for at in range(number):
 
-            def body(number: int = number) -> None:
-                if number in steps_of:
-                    made.op("aten::mm", 5, lambda: made.call("neuronx-cc", 1000))
+            def body(at: int = at) -> None:
+                if at in steps_of:
+                    made.op(ops[at % len(ops)], 5, lambda: made.call("neuronx-cc", 1000))
                 program(made, "aten::add", 1000)
                 made.wait("nrt_wait")
 

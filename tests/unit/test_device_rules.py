@@ -13,6 +13,7 @@ from tests.unit.rule_cases_device import (
     DEVICE_CASES,
     after_backward,
     blocks,
+    compiling,
     instructions,
     moving,
     neuron,
@@ -22,7 +23,7 @@ from tests.unit.rule_cases_device import (
     tables,
     traveling,
 )
-from trnscope.advisor.finding import Explanation, Finding
+from trnscope.advisor.finding import Confidence, Explanation, Finding
 from trnscope.model.kinds import DeviceKind
 from trnscope.opened import OpenedProfile
 from trnscope.opened import explain_profile as explain
@@ -86,6 +87,30 @@ def test_a_device_profile_alone_is_judged(tmp_path: Path) -> None:
     assert not result.verdict.abstained
     assert times(result, "NE07") == (2_250, 4_500, 9_000)
     assert "90 % of the programs' time, the Tensor engine 1 %" in of(result, "NE07").title
+
+
+@pytest.mark.parametrize(
+    ("steps_of", "code"),
+    [
+        ((0, 2), "NE04"),  # two layers, one of them first used in step 2
+        ((0, 1), "NE04"),
+        ((0, 5), "NE04"),
+        ((3, 5), "NE03"),
+        ((0, 2, 4), "NE03"),
+        ((0, 1, 2, 3, 4, 5), "NE03"),
+    ],
+)
+def test_compiling_that_ends_with_the_first_steps_happens_once(
+    tmp_path: Path, steps_of: tuple[int, ...], code: str
+) -> None:
+    for ops in (("aten::mm",), ("aten::mm", "aten::add", "aten::sum")):
+        result = explain(compiling(steps_of, 6, ops)(tmp_path / ops[-1][6:]))
+        assert [one.code for one in result.findings if one.code in ("NE03", "NE04")] == [code]
+        if code == "NE03":
+            # Each run takes 1 ms; their sum over six steps.
+            each = 1_000_000 * len(steps_of) // 6
+            assert times(result, "NE03") == (round(each / 2), each, each)
+            assert of(result, "NE03").confidence is Confidence.MEDIUM
 
 
 def test_small_transfers_lose_what_their_bytes_would_not_take(tmp_path: Path) -> None:

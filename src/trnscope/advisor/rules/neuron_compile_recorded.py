@@ -16,7 +16,7 @@ class NeuronCompileRecordedRule(Rule):
 
     What it finds
     -------------
-    Runs of `neuronx-cc` inside recorded steps, each op or graph in one step only.
+    Runs of `neuronx-cc` inside recorded steps, nearly all of them in the first half of the steps.
 
     Why it costs time
     -----------------
@@ -30,7 +30,7 @@ class NeuronCompileRecordedRule(Rule):
 
     When it is wrong
     ----------------
-    If one op is compiled in step after step, see NE03.
+    If compiling goes on in step after step, see NE03.
 
     Example
     -------

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from dataclasses import dataclass
 
 import numpy as np
 
 from trnscope.advisor.context import StepContext, once_per_context
 from trnscope.analysis.names import slices_named
+from trnscope.model.intervals import I64
 from trnscope.model.kinds import SliceKind
 from trnscope.store.tables import U32
 
@@ -27,7 +27,7 @@ class NeuronCompilation:
     num_compiling: int
     """Those in which anything was compiled."""
     is_again: bool
-    """Whether an op or a graph was compiled in one step and again in a later one."""
+    """Whether compiling goes on after the first half of the steps; see :func:`_is_again`."""
 
 
 @once_per_context
@@ -40,20 +40,21 @@ def neuron_compilation(context: StepContext) -> NeuronCompilation | None:
     if ids.size == 0:
         return None
     ends = np.array([step.end_ns for step in steps], np.int64)
-    step_of = np.searchsorted(ends, trace.slices.start_ns[ids], side="right")
+    compiling = np.unique(np.searchsorted(ends, trace.slices.start_ns[ids], side="right"))
     return NeuronCompilation(
         slices=ids,
         total_ns=int(trace.slices.dur_ns[ids].sum()),
         num_steps=len(steps),
-        num_compiling=np.unique(step_of).size,
-        is_again=_is_again(context, ids, step_of.tolist()),
+        num_compiling=compiling.size,
+        is_again=_is_again(compiling, len(steps)),
     )
 
 
-def _is_again(context: StepContext, ids: U32, step_of: list[int]) -> bool:
-    """Whether one op, by the name of what called the compiler, compiles in several steps."""
-    parents = context.trace.slices.parent[ids]
-    seen: defaultdict[str, set[int]] = defaultdict(set)
-    for name, step in zip(context.names(np.asarray(parents, np.uint32)), step_of, strict=True):
-        seen[name].add(step)
-    return any(len(steps) > 1 for steps in seen.values())
+def _is_again(compiling: I64, num_steps: int) -> bool:
+    """Whether two steps of the later half compile, or one of it and half of all steps.
+
+    The name of what called the compiler says nothing: two layers call the same op, and each of them
+    is compiled once.
+    """
+    late = int(np.count_nonzero(2 * compiling >= num_steps))
+    return late >= 2 or (late == 1 and compiling.size >= max(2, num_steps / 2))

@@ -18,7 +18,8 @@ class NewShapesRule(Rule):
 
     What it finds
     -------------
-    Runs of `neuronx-cc` for one op or graph in several of the recorded steps.
+    Runs of `neuronx-cc` that do not end with the first steps: in two steps of the later half of the
+    recording, or in one of it and in half of all steps.
 
     Why it costs time
     -----------------
@@ -32,7 +33,8 @@ class NewShapesRule(Rule):
     When it is wrong
     ----------------
     If these were the first steps, and all shapes come again, a few programs are compiled once and
-    kept (also from run to run, in the compiler's cache): record later steps.
+    kept (also from run to run, in the compiler's cache): record later steps. The trace does not say
+    what was new: parts of the model that are first used in a late step are compiled there too.
 
     Example
     -------
@@ -56,7 +58,7 @@ class NewShapesRule(Rule):
     specificity = 5
 
     def check(self, context: StepContext) -> Iterator[Claim]:
-        """One claim over all compiling, if one op is compiled in several steps."""
+        """One claim over all compiling, if it goes on after the first half of the steps."""
         found = neuron_compilation(context)
         if found is None or not found.is_again:
             return
@@ -68,7 +70,7 @@ class NewShapesRule(Rule):
             evidence=found.slices,
             likely=context.host_removal(found.slices),
             direct_ns=(round(each * LOW_SHARE), each, each),
-            confidence=Confidence.HIGH,
+            confidence=Confidence.MEDIUM,
             tries=(
                 "keep shapes the same: pad to a few lengths, drop_last=True, a fixed batch size",
                 "if these shapes come again, record later steps: trnscope run --warmup 20 ...",
