@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -11,12 +12,15 @@ from tests.unit.neuron_profiles import read, write_tables
 from tests.unit.rule_cases_device import (
     BACKWARD,
     DEVICE_CASES,
+    GPU,
+    HALF,
     after_backward,
     blocks,
     compiling,
     instructions,
     moving,
     neuron,
+    on_halves,
     one_by_one,
     program,
     reduce,
@@ -182,6 +186,52 @@ def test_without_sizes_nothing_is_said_of_gradients(tmp_path: Path) -> None:
 
     reasons = {one.code: one.reason for one in explain(made.steps(4, write).open()).withheld}
     assert "sizes of messages" in reasons["CM04"] and "sizes of messages" in reasons["CM06"]
+
+
+def normalising(folder: Path, after: str, number: int = HALF) -> Explanation:
+    """A layer norm at the memory's bandwidth, and an op behind it."""
+    made = MadeTrace(folder, GPU)
+    dims = json.dumps([[1 << 15, 1 << 13], [], [1 << 13], [1 << 13]])
+    types = json.dumps(["c10::BFloat16", "", "c10::BFloat16", "c10::BFloat16"])
+
+    def body() -> None:
+        made.op("aten::mm", 5, lambda: made.launch(300))
+        made.op(
+            "aten::native_layer_norm", 5, lambda: made.launch(400),
+            input_dims=dims, input_types=types,
+        )  # fmt: skip
+        on_halves(made, after, 300, number=number)
+        made.op("aten::mm", 5, lambda: made.launch(300))
+        made.wait()
+
+    return explain(made.steps(4, body).open())
+
+
+def test_a_norm_alone_has_nothing_to_be_fused_with(tmp_path: Path) -> None:
+    # 2 x 0.54 GB take the H100 320 of 400 µs. Its neighbours are products, or much smaller.
+    alone = normalising(tmp_path / "a", "aten::mm")
+    small = normalising(tmp_path / "b", "aten::add", HALF >> 5)
+    for result in (alone, small):
+        assert "ME03" not in {one.code for one in (*result.findings, *result.hidden)}
+    # An addition of as many numbers behind it: both count, 40 % of their 700 µs.
+    both = normalising(tmp_path / "c", "aten::add")
+    assert times(both, "ME03")[1] == pytest.approx(0.4 * 700_000, rel=0.02)
+    assert of(both, "ME03").title.endswith("aten::native_layer_norm, aten::add")
+
+
+def test_ops_at_the_memory_are_named_by_their_time_on_the_device(tmp_path: Path) -> None:
+    made = MadeTrace(tmp_path, GPU)
+
+    def body() -> None:
+        on_halves(made, "aten::add", 300)
+        made.op(
+            "aten::mul", 200, lambda: made.launch(100),
+            input_dims=json.dumps([[HALF >> 2]] * 2), input_types=json.dumps(["c10::BFloat16"] * 2),
+        )  # fmt: skip
+        made.wait()
+
+    title = of(explain(made.steps(4, body).open()), "ME03").title
+    assert title.endswith("aten::add, aten::mul"), "not by the 200 µs of the host"
 
 
 def test_figures_of_several_ranks_say_whose_they_are(tmp_path: Path) -> None:

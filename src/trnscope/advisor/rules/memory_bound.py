@@ -13,18 +13,24 @@ from trnscope.advisor.removal import DeviceCut, Removal
 from trnscope.advisor.rule import Claim, Need, Rule
 from trnscope.advisor.words import percent
 from trnscope.analysis.ceilings import Request, ceilings_of
-from trnscope.analysis.flops import MATRIX_FAMILIES, Work
-from trnscope.analysis.op_work import op_work
+from trnscope.analysis.flops import Family, Work
+from trnscope.analysis.op_work import OpWork, op_work
 from trnscope.analysis.roofline_rows import NEAR_ROOF
 from trnscope.errors import TrnscopeError
+from trnscope.model.intervals import I64
 from trnscope.store.profile import Profile
-from trnscope.store.tables import U32
+from trnscope.store.tables import F64, U32, Bool
 
 LEAST_SHARE = 0.15
 """Of the step, that such ops take on the device. Ours: what comes back is less than half."""
 LOW_SHARE, LIKELY_SHARE, HIGH_SHARE = 0.2, 0.4, 0.7
 """Of their time: two element-wise ops that become one read and write half as much; longer chains
 save more, single ops nothing. Assumptions of ours."""
+_FUSED = (Family.ELEMENTWISE, Family.NORMALISATION, Family.SOFTMAX, Family.REDUCTION)
+"""What a compiler joins with an element-wise op beside it into one kernel."""
+LEAST_OF_NEIGHBOUR = 0.25
+"""Of the bytes of one op, that the other must move too: two ops on tensors of other sizes have no
+values in common to keep on the chip. Ours."""
 
 
 class MemoryBoundRule(Rule):
@@ -32,8 +38,10 @@ class MemoryBoundRule(Rule):
 
     What it finds
     -------------
-    Ops other than products that move their bytes at 60 % or more of the memory's bandwidth, and
-    take 15 % of the step or more.
+    Element-wise ops, norms, softmaxes and sums that move their bytes at 60 % or more of the
+    memory's bandwidth, and take 15 % of the step or more. Only such count that follow on one
+    another: of two in a row at least one is element-wise, and the smaller moves a quarter of the
+    larger one's bytes or more. A layer norm between two products has nothing to be fused with.
 
     Why it costs time
     -----------------
@@ -47,7 +55,7 @@ class MemoryBoundRule(Rule):
 
     When it is wrong
     ----------------
-    The bytes are the least that an op must move. Ops with others between them cannot be fused.
+    The bytes are the least that an op must move. Ops in a row need not work on the same tensor.
 
     Example
     -------
@@ -71,7 +79,9 @@ class MemoryBoundRule(Rule):
 
     def check(self, context: StepContext) -> Iterator[Claim]:
         """One claim over all such ops."""
-        calls = _near_the_roof(context)
+        found = op_work(context.trace)
+        rows = _near_the_roof(context, found)
+        calls = found.call[rows]
         work = context.launched_in(calls)
         if context.duration_ns(work) < LEAST_SHARE * context.step_ns:
             return
@@ -79,7 +89,7 @@ class MemoryBoundRule(Rule):
         taken = percent(context.duration_ns(work) / max(context.step_ns, 1))
         yield Claim(
             title=f"{taken} of the step goes to ops that are limited by the memory's bandwidth: "
-            f"{_names(context, calls)}",
+            f"{_names(context, calls, found.time_ns[rows])}",
             evidence=work,
             likely=everything.scaled(LIKELY_SHARE),
             low=everything.scaled(LOW_SHARE),
@@ -93,35 +103,53 @@ class MemoryBoundRule(Rule):
         )
 
 
-def _near_the_roof(context: StepContext) -> U32:
-    """Calls of the window, no products, that run near the memory's bandwidth."""
+def _near_the_roof(context: StepContext, found: OpWork) -> I64:
+    """Rows of calls in the window that run near the memory's bandwidth and could be fused."""
     try:
         ceilings, _ = ceilings_of(Profile((context.trace,)), Request())
     except TrnscopeError:
-        return np.empty(0, np.uint32)
-    if ceilings is None or ceilings.bandwidth is None:
-        return np.empty(0, np.uint32)
-    found = op_work(context.trace)
+        return np.empty(0, np.int64)
+    if ceilings is None or ceilings.bandwidth is None or not found.signatures:
+        return np.empty(0, np.int64)
     num_bytes = np.array([_bytes_of(one.work) for one in found.signatures], np.float64)
-    if num_bytes.size == 0:
-        return np.empty(0, np.uint32)
     least_ns = 1e9 * num_bytes[found.signature] / ceilings.bandwidth.value
     near = (least_ns >= NEAR_ROOF * found.time_ns) & (least_ns <= found.time_ns)
-    return context.inside(found.call[near & (found.time_ns > 0)])
+    start = context.trace.slices.start_ns[found.call]
+    near &= (start >= context.window.start_ns) & (start < context.window.end_ns)
+    return np.flatnonzero(near & (found.time_ns > 0) & _has_neighbour(context, found, num_bytes))
+
+
+def _has_neighbour(context: StepContext, found: OpWork, num_bytes: F64) -> Bool:
+    """For each call whether the one before or after it on its thread could be fused with it."""
+    slices = context.trace.slices
+    order = np.lexsort((slices.start_ns[found.call], slices.track[found.call]))
+    track, signature = slices.track[found.call[order]], found.signature[order]
+    size = num_bytes[signature]
+    by_element = np.array([_is_by_element(one.work) for one in found.signatures], np.bool_)
+    one_of_both = by_element[signature[:-1]] | by_element[signature[1:]]
+    smaller, larger = np.minimum(size[:-1], size[1:]), np.maximum(size[:-1], size[1:])
+    alike = (smaller > 0) & (smaller >= LEAST_OF_NEIGHBOUR * larger)
+    joined = (track[:-1] == track[1:]) & one_of_both & alike
+    has = np.zeros(order.size, np.bool_)
+    has[order[:-1][joined]] = True
+    has[order[1:][joined]] = True
+    return has
+
+
+def _is_by_element(work: object) -> bool:
+    return isinstance(work, Work) and work.family is Family.ELEMENTWISE
 
 
 def _bytes_of(work: object) -> float:
-    """Compulsory bytes of one call; 0 for products and where they are not known."""
-    if not isinstance(work, Work) or work.family in MATRIX_FAMILIES:
+    """Compulsory bytes of one call; 0 for what is never fused and where they are not known."""
+    if not isinstance(work, Work) or work.family not in _FUSED:
         return 0.0
     return float(work.num_bytes or 0)
 
 
-def _names(context: StepContext, calls: U32) -> str:
+def _names(context: StepContext, calls: U32, time_ns: I64) -> str:
     """The three names with most device time."""
     weight: Counter[str] = Counter()
-    dur = context.trace.slices.dur_ns
-    names = context.names(calls)
-    for name, ns in zip(names, dur[calls].tolist(), strict=True):
+    for name, ns in zip(context.names(calls), time_ns.tolist(), strict=True):
         weight[name] += ns
     return ", ".join(name for name, _ in weight.most_common(3))
