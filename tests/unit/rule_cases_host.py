@@ -126,13 +126,15 @@ def evaluating(made: MadeTrace) -> None:
     made.frame(f"{MODULE}(2980): train", 5)
 
 
-def clipping(norm: str, number: int) -> Case:
+def clipping(norm: str, number: int, scale: str = "aten::mul_", dims: str = "[[9],[]]") -> Case:
+    """So many norms of gradients, and an op that scales (or something else) for each."""
+
     def write(made: MadeTrace) -> None:
         made.op("aten::addmm", 1000)
         made.op(NODE, 500)
         for _ in range(number):
             made.op(norm, 20)
-            made.op("aten::mul_", 20)
+            made.op(scale, 20, input_dims=dims)
         made.range("Optimizer.step#SGD.step", 100)
 
     return steps(write)
@@ -251,6 +253,18 @@ def between(*names: str) -> Case:
     return host(("aten::linear", 1000), *((name, 200) for name in names), ("aten::linear", 1000))
 
 
+def masking(shape: str) -> Case:
+    """Ones of 64 x 64, and then the triangle of a tensor of this shape."""
+
+    def write(made: MadeTrace) -> None:
+        made.op("aten::linear", 1000)
+        made.op("aten::ones", 200, input_dims="[[]]", concrete_inputs='["[64, 64]"]')
+        made.op("aten::triu", 200, input_dims=f"[{shape},[]]", concrete_inputs='["", "1"]')
+        made.op("aten::linear", 1000)
+
+    return steps(write)
+
+
 HOST_CASES: dict[str, RuleCases] = {
     "IN05": RuleCases(workers(1), workers(4), host((MULTI, 900), ("aten::mm", 1000))),
     "IN06": RuleCases(epochs(True), epochs(False), WITHOUT_STACKS),
@@ -268,7 +282,7 @@ HOST_CASES: dict[str, RuleCases] = {
     "HO11": RuleCases(hooking(""), hooking("CheckpointFunctionBackward"), WITHOUT_STACKS),
     "HO12": RuleCases(zeroing("aten::zero_"), zeroing("aten::mul_"), nothing),
     "OP10": RuleCases(between("aten::one_hot", *LOSS), between(*LOSS), nothing),
-    "OP11": RuleCases(between(FULL, TRIU), between("aten::mul", TRIU), nothing),
+    "OP11": RuleCases(masking("[64,64]"), masking("[64,32]"), between(FULL, TRIU)),
     "OP12": RuleCases(looking_up(100_000), looking_up(2_000), WITHOUT_STACKS),
     "OP13": RuleCases(between(SDPA, SDPA), between("aten::_scaled_dot_product_flash"), nothing),
     "OP14": RuleCases(

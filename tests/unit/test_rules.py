@@ -11,6 +11,7 @@ import pytest
 from tests.unit.made_trace import MadeTrace
 from tests.unit.rule_case import SINGLE
 from tests.unit.rule_cases import CASES
+from tests.unit.rule_cases_host import clipping
 from trnscope.advisor import rules
 from trnscope.advisor.finding import Explanation
 from trnscope.advisor.registry import RULES, find_rule
@@ -184,6 +185,24 @@ def test_reads_of_the_optimizer_are_no_loop_over_elements(tmp_path: Path) -> Non
         made.range("Optimizer.step#AdamW.step", 0, update)
 
     assert codes(explain(made.steps(4, step).open())) == {"OP02"}
+
+
+@pytest.mark.parametrize(
+    ("scale", "dims", "is_clipping"),
+    [
+        ("aten::pow", "[[],[]]", False),
+        ("aten::div", "[[], []]", False),
+        ("aten::mul_", "[[512, 512], []]", True),
+        ("aten::_foreach_mul_", "[[[512,512],[512]],[]]", True),
+    ],
+)
+def test_norms_that_are_only_logged_clip_nothing(
+    tmp_path: Path, scale: str, dims: str, is_clipping: bool
+) -> None:
+    # 40 norms and 40 other ops of 20 µs: 1,600 of a step of 3,200 µs, of which 60 % goes.
+    result = explain(clipping("aten::linalg_vector_norm", 40, scale, dims)(tmp_path))
+    found = {one.code: one.likely_ns for one in result.findings}
+    assert found.get("HO10") == (960_000 if is_clipping else None)
 
 
 def test_a_table_counts_with_its_share_of_an_op_over_all_parameters(tmp_path: Path) -> None:

@@ -19,8 +19,13 @@ _NODES = re.compile(r"^autograd::engine::evaluate_function")
 _STEP = re.compile(r"Optimizer\.step#")
 _ATEN = re.compile(r"^aten::")
 _NORMS = re.compile(r"^aten::(norm|linalg_vector_norm|linalg_norm|frobenius_norm|clamp_)$")
+_SCALING = re.compile(r"^aten::(_foreach_)?(mul_?|div_?|clamp_)$")
+_OVER_A_LIST = re.compile(r"^aten::_foreach_")
 LEAST_PER_STEP = 16
 """Norms of single gradients; fewer are not worth an edit. Ours."""
+LEAST_SCALED = 0.5
+"""Of the tensors whose norm is taken: a loop may scale only those above a limit. Norms that nothing
+follows are logged. Ours."""
 LOW_SHARE, LIKELY_SHARE, HIGH_SHARE = 0.3, 0.6, 0.9
 """What one op over all gradients takes off a loop: the reading of the gradients stays. Assumptions
 of ours."""
@@ -31,7 +36,9 @@ class ClippingByLoopRule(Rule):
 
     What it finds
     -------------
-    At least 16 norms (or clamps) of single tensors between backward and the optimizer's step.
+    At least 16 norms (or clamps) of single tensors between backward and the optimizer's step, and
+    ops that scale at least half as many. Norms that are only logged clip nothing, and are left to
+    other rules.
 
     Why it costs time
     -----------------
@@ -78,6 +85,8 @@ class ClippingByLoopRule(Rule):
         time = Intervals.union_of(begin, end)
         start = context.trace.slices.start_ns[ops]
         ops = ops[time.covered_within(start, start + 1) > 0]
+        if _num_scaled(context, ops, norms.size) < LEAST_SCALED * norms.size:
+            return
         work = context.launched_in(ops)
         everything = Removal(
             (HostCut(context.main, time),), (DeviceCut(work),) if work.size else ()
@@ -95,6 +104,22 @@ class ClippingByLoopRule(Rule):
             how=f"the steps replayed with {percent(LIKELY_SHARE)} of the time from the first norm "
             "to the optimizer gone",
         )
+
+
+def _num_scaled(context: StepContext, ops: U32, number: int) -> int:
+    """Tensors that some of these ops scale: one each, or all for an op over a list.
+
+    Numbers (a norm that is divided) are none, where shapes tell.
+    """
+    scaling = np.intersect1d(ops, context.ops(_SCALING)).astype(np.uint32)
+    if any(_OVER_A_LIST.match(name) for name in context.names(scaling)):
+        return number
+    shapes = context.trace.attribute("input_dims")
+    if shapes is None:
+        return scaling.size
+    has, text = shapes.of(scaling)
+    texts = context.trace.strings.take(text[has])
+    return scaling.size - sum(one.replace(" ", "").startswith("[[]") for one in texts)
 
 
 def _stretches(context: StepContext, norms: U32) -> tuple[I64, I64, U32]:
