@@ -205,6 +205,65 @@ def pooling() -> Step:
     return training(model, list(layer.parameters()), Tensor.mean)
 
 
+def sines_of_activations() -> Step:
+    """A tensor of zeros, then sines of activations of the same shape (SIREN)."""
+    layer, x = nn.Linear(256, 256), torch.ones(512, 256)
+
+    def model() -> Tensor:
+        hidden, state = layer(x), torch.zeros(512, 256)
+        return torch.sin(30 * torch.sin(30 * hidden)) + state
+
+    return training(model, list(layer.parameters()), Tensor.mean)
+
+
+def embedding_of_times(times: int) -> Step:
+    """Sines of the times that were drawn, as diffusion models take them."""
+    layer = nn.Linear(256, 8)
+
+    def model() -> Tensor:
+        drawn = torch.rand(times)
+        angles = drawn[:, None].mul(torch.arange(128).float().mul(-0.07).exp())
+        return layer(torch.cat([angles.sin(), angles.cos()], 1))
+
+    return training(model, list(layer.parameters()), Tensor.mean)
+
+
+def mask_of_lengths() -> Step:
+    """Which places of each sample are filled: positions beside lengths that are data."""
+    layer, lengths = nn.Linear(1, 1), torch.arange(1, 1025)
+
+    def model() -> Tensor:
+        return layer((torch.arange(2048)[None] < lengths[:, None]).float()[..., None])
+
+    return training(model, list(layer.parameters()), Tensor.mean)
+
+
+def mask_of_positions() -> Step:
+    """A causal mask from a comparison."""
+    layer = nn.Linear(8, 8)
+
+    def model() -> Tensor:
+        at = torch.arange(1024)
+        allowed = (at[None, :] <= at[:, None]).expand(2, 1024, 1024)
+        return ((1.0 - allowed.float()) * -10000.0) @ layer(torch.ones(1024, 8))
+
+    return training(model, list(layer.parameters()))
+
+
+def sines_of_positions() -> Step:
+    """The position encoding of the first transformers."""
+    layer = nn.Linear(256, 8)
+
+    def model() -> Tensor:
+        encoding, position = torch.zeros(1024, 256), torch.arange(1024).unsqueeze(1)
+        angles = position * torch.exp(torch.arange(0, 256, 2) * -0.04)
+        encoding[:, 0::2] = torch.sin(angles)
+        encoding[:, 1::2] = torch.cos(angles)
+        return layer(encoding)
+
+    return training(model, list(layer.parameters()))
+
+
 class Noise(Dataset[Tensor]):
     """Samples, made by the dataset or left to the training loop (the fault)."""
 
@@ -280,6 +339,10 @@ PROGRAMS: dict[str, Callable[[bool], Step]] = {
 LOOK_ALIKES: dict[str, tuple[str, Callable[[], Step]]] = {
     "numbers of Python": ("OP15", scaling_by_numbers),
     "attention pooling": ("OP10", pooling),
+    "sines of activations": ("OP11", sines_of_activations),
+    "embedding of times": ("OP11", lambda: embedding_of_times(4096)),
+    "embedding of as many times as frequencies": ("OP11", lambda: embedding_of_times(128)),
+    "mask of lengths": ("OP11", mask_of_lengths),
 }
 """Programs without the fault, which a rule once took for it."""
 NEED_STACKS = {"IN07", "IN08", "HO08", "HO09", "HO11"}
@@ -315,6 +378,11 @@ def test_a_program_with_the_fault_is_told_so_and_its_twin_is_not(code: str, tmp_
     with_stack = code in NEED_STACKS
     assert code in codes_of(PROGRAMS[code](True), tmp_path, with_stack=with_stack)
     assert code not in codes_of(PROGRAMS[code](False), tmp_path, with_stack=with_stack)
+
+
+@pytest.mark.parametrize("make", [mask_of_positions, sines_of_positions])
+def test_constants_of_positions_are_found(make: Callable[[], Step], tmp_path: Path) -> None:
+    assert "OP11" in codes_of(make(), tmp_path, with_stack=False)
 
 
 @pytest.mark.parametrize("program", LOOK_ALIKES)

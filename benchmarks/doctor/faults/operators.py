@@ -203,9 +203,14 @@ def _mask(x: Tensor, copies: int, heads: int) -> Tensor:
     return blocked.masked_fill(allowed, 0.0)
 
 
+def _with_mask(plan: Plan, _severe: bool) -> None:
+    plan.attends = True
+    plan.options = ("shapes",)
+
+
 @fault(
     "mask-made-anew", "operators", "OP11",
-    cpu=ON_CPU_TOO, sim=SIM_MODELS, setting=_with_attention,
+    cpu=ON_CPU_TOO, sim=SIM_MODELS, setting=_with_mask,
 )  # fmt: skip
 def mask_made_anew(plan: Plan, severe: bool) -> None:
     """The same mask is built in each layer of each step."""

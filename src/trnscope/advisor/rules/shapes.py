@@ -26,6 +26,11 @@ def input_types(context: StepContext, ids: U32) -> list[tuple[str, ...] | None]:
     return _read(context, ids, "input_types", _types)
 
 
+def input_values(context: StepContext, ids: U32) -> list[tuple[str, ...] | None]:
+    """For each op the values of its inputs that are numbers or lists of numbers, as text."""
+    return _read(context, ids, "concrete_inputs", _types)
+
+
 def num_elements(shape: Dims) -> int:
     """The product of the dimensions."""
     return int(np.prod(shape, dtype=object)) if shape else 1
