@@ -62,6 +62,10 @@ class Finding:
     """What the evidence takes per step, added up; hidden work takes much and costs nothing."""
     trace: int
     """Index in the profile of the trace that the evidence is in."""
+    step_ns: int
+    """The mean step that ``recoverable`` is of."""
+    over_all_steps: bool = False
+    """Whether that is the mean of all recorded steps, those that stand out counted too."""
     with_backward: bool = False
     """Whether ``taken_ns`` counts the backward of the evidence, as the saving does."""
 
@@ -129,8 +133,8 @@ class Explanation:
     findings: tuple[Finding, ...]
     """By ``likely_ns``, falling; faults of the recording last. No time is in two of them."""
     together_ns: int | None
-    """What removing all causes of the first finding's trace at once would give back per step; less
-    than the sum. Absent where no cause was found."""
+    """What removing all causes of the first finding's trace at once would give back per step: no
+    less than any of its findings. Absent where no cause was found."""
     shown_on: str | None
     """Whose steps ``step_ns``, ``split`` and ``together_ns`` are of, where there are several
     traces: ``rank 5``."""

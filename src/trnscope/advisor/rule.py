@@ -13,6 +13,7 @@ from typing import ClassVar
 from trnscope.advisor.context import StepContext
 from trnscope.advisor.finding import Confidence
 from trnscope.advisor.removal import Removal
+from trnscope.model.intervals import Intervals
 from trnscope.store.tables import U32
 
 SECTIONS = (
@@ -79,7 +80,12 @@ class Claim:
     high: Removal | None = None
     """What goes at the most; absent: as likely."""
     direct_ns: tuple[int, int, int] | None = None
-    """Low, likely and high per step, for causes outside of the steps that are replayed."""
+    """Low, likely and high per step, where the replay cannot tell them."""
+    direct_time: Intervals | None = None
+    """The time that ``direct_ns`` is a part of; absent: the host time of ``likely``."""
+    direct_of_judged: bool = False
+    """Whether ``direct_ns`` is per judged step; else per recorded step, those that stand out
+    counted too."""
     with_backward: bool = False
     """Whether what is removed counts the backward of the evidence too."""
     is_fault: bool = False

@@ -93,7 +93,7 @@ def _saved(finding: Finding, result: Explanation) -> str:
     times = finding.recoverable
     if times is None:
         return "nothing"
-    text = f"about {about_ns(times.likely_ns)} of {_whole(result)}"
+    text = f"about {about_ns(times.likely_ns)} of {_whole_of(finding, result)}"
     if finding.share_of_step is not None:
         text += f", {percent(finding.share_of_step)} of it"
     if times.low_ns < times.high_ns:
@@ -126,6 +126,13 @@ def _whole(result: Explanation) -> str:
     return "each step" if result.num_steps else "the whole trace"
 
 
+def _whole_of(finding: Finding, result: Explanation) -> str:
+    """What the figures of one finding are of: steps that stand out may count too."""
+    if finding.over_all_steps and finding.step_ns != result.step_ns:
+        return f"each recorded step ({about_ns(finding.step_ns)} on average)"
+    return _whole(result)
+
+
 def _detail(label: str, text: str) -> Text:
     line = Text(f"   {label:<11}", style="dim")
     line.append(printable(text), style="default")
@@ -155,9 +162,10 @@ def _rest(result: Explanation, timed: list[Finding], view: View) -> Iterator[Tex
 def _together(result: Explanation, together_ns: int) -> str:
     saved = about_ns(together_ns)
     if result.shown_on is None:
+        longest = max(result.findings, key=lambda finding: finding.step_ns)
         return (
             "Each figure is for that cause alone. All of them together: about "
-            f"{saved} of {_whole(result)}."
+            f"{saved} of {_whole_of(longest, result)}."
         )
     return (
         "Each figure is for that cause alone, and of the steps of the rank that it names. All "

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-import numpy as np
-
 from trnscope.advisor.context import StepContext
 from trnscope.advisor.removal import HostCut, Removal
 from trnscope.analysis.names import slices_named
@@ -50,14 +48,19 @@ def all_frames(context: StepContext, pattern: re.Pattern[str]) -> U32:
     return context.outermost(context.on_main(ids))
 
 
+def time_in_steps(context: StepContext, ids: U32) -> Intervals:
+    """The time of slices from the begin of the first recorded step to the end of the last."""
+    slices, steps = context.trace.slices, context.all_steps
+    time = Intervals.lasting(slices.start_ns[ids], slices.dur_ns[ids])
+    return time.clip(steps[0].start_ns, steps[-1].end_ns)
+
+
 def rare_work(context: StepContext, ids: U32, time: Intervals | None = None) -> RareWork:
     """Slices of the main thread; ``time`` where they stand for more or less than their own."""
-    slices, steps = context.trace.slices, context.all_steps
+    steps = context.all_steps
     if time is None:
-        start = slices.start_ns[ids]
-        time = Intervals.union_of(start, start + slices.dur_ns[ids])
-    bounds = np.array([[steps[0].start_ns], [steps[-1].end_ns]], np.int64)
-    time = time.clip(int(bounds[0, 0]), int(bounds[1, 0]))
+        time = time_in_steps(context, ids)
+    time = time.clip(steps[0].start_ns, steps[-1].end_ns)
     cuts = () if context.main is None else (HostCut(context.main, time),)
     whole = sum(step.duration_ns for step in steps)
     return RareWork(ids, Removal(cuts), time.total, len(steps), whole)

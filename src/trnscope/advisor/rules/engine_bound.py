@@ -101,6 +101,8 @@ def _claim(context: StepContext, found: EngineTime, name: str) -> Claim:
         low=gone.low,
         high=gone.high,
         direct_ns=gone.direct_ns,
+        direct_time=found.alone(name),
+        direct_of_judged=True,
         confidence=Confidence.MEDIUM,
         tries=(
             _TRIES[name],

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from trnscope.advisor.context import StepContext
 from trnscope.advisor.finding import Confidence
 from trnscope.advisor.rule import Claim, Need, Rule
+from trnscope.advisor.rules.all_steps import time_in_steps
 from trnscope.advisor.rules.compiling import compilation
 
 LOW_SHARE = 0.5
@@ -66,6 +67,7 @@ class RecompilesRule(Rule):
             evidence=found.slices,
             likely=context.host_removal(found.slices),
             direct_ns=(round(each * LOW_SHARE), each, each),
+            direct_time=time_in_steps(context, found.slices),
             confidence=Confidence.HIGH,
             tries=(
                 "keep shapes the same: drop_last=True, pad to a few lengths; or "

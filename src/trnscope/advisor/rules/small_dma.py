@@ -12,6 +12,7 @@ from trnscope.advisor.rules.neuron_work import (
     shorter_programs,
     small_transfers,
 )
+from trnscope.advisor.rules.small_time import time_of_small
 from trnscope.advisor.words import percent
 
 LEAST_SHARE = 0.1
@@ -91,6 +92,8 @@ class SmallDmaRule(Rule):
             low=gone.low,
             high=gone.high,
             direct_ns=gone.direct_ns,
+            direct_time=time_of_small(context, found, small),
+            direct_of_judged=True,
             confidence=Confidence.MEDIUM,
             tries=(
                 "read longer rows: a longer last dimension, one table in place of several",

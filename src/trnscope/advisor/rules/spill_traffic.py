@@ -89,6 +89,8 @@ class SpillTrafficRule(Rule):
             low=gone.low,
             high=gone.high,
             direct_ns=gone.direct_ns,
+            direct_time=found.dma_alone,
+            direct_of_judged=True,
             confidence=Confidence.MEDIUM,
             tries=(
                 "a smaller batch or sequence for each program; fused attention",

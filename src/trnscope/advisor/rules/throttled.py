@@ -82,6 +82,8 @@ class ThrottledRule(Rule):
             low=gone.low,
             high=gone.high,
             direct_ns=gone.direct_ns,
+            direct_time=found.whole.subtract(outside),
+            direct_of_judged=True,
             confidence=Confidence.MEDIUM,
             tries=(
                 "keep the Tensor engine busy: larger tiles, the next tiles loaded meanwhile, fewer "

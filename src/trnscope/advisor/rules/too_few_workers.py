@@ -85,6 +85,7 @@ class TooFewWorkersRule(Rule):
             evidence=ids,
             likely=everything,
             direct_ns=times,
+            direct_of_judged=True,
             confidence=Confidence.MEDIUM,
             tries=(
                 f"give the DataLoader num_workers={cpus} (it has {workers}) and "

@@ -8,6 +8,7 @@ from trnscope.advisor.context import StepContext
 from trnscope.advisor.finding import Confidence
 from trnscope.advisor.rule import Claim, Need, Rule
 from trnscope.advisor.rules.neuron_work import engine_time, shorter_programs, small_transfers
+from trnscope.advisor.rules.small_time import time_of_small
 from trnscope.advisor.words import percent
 
 LEAST_ALONE = 0.25
@@ -69,12 +70,12 @@ class WaitsForDmaRule(Rule):
         if found is None or found.whole.total == 0:
             return
         small = small_transfers(context, found)
-        alone_ns = found.dma_alone.total - (0 if small is None else small.exposed_ns)
-        alone = alone_ns / found.whole.total
+        time = found.dma_alone.subtract(time_of_small(context, found, small))
+        alone = time.total / found.whole.total
         if alone < LEAST_ALONE:
             return
         shares = (LOW_SHARE, LIKELY_SHARE, HIGH_SHARE)
-        gone = shorter_programs(context, alone_ns, found.whole.total, shares)
+        gone = shorter_programs(context, time.total, found.whole.total, shares)
         yield Claim(
             title="The engines wait for data from HBM: in "
             f"{percent(alone)} of the programs' time only transfers run",
@@ -83,6 +84,8 @@ class WaitsForDmaRule(Rule):
             low=gone.low,
             high=gone.high,
             direct_ns=gone.direct_ns,
+            direct_time=time,
+            direct_of_judged=True,
             confidence=Confidence.MEDIUM,
             tries=(
                 'compile, so that values stay on the chip: torch.compile(model, backend="neuron")',
