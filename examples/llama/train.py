@@ -87,7 +87,8 @@ def main() -> None:
         times.append(now - before)
         before = now
     print(f"last loss {loss.item():.4f}")
-    print(f"median step {statistics.median(times[len(times) // 4 :]) * 1e3:.1f} ms")
+    # Without the first quarter; a mean, so that a step which logs counts as often as it occurs.
+    print(f"mean step {statistics.mean(times[len(times) // 4 :]) * 1e3:.1f} ms")
 
 
 def parse() -> argparse.Namespace:

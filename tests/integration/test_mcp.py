@@ -121,6 +121,7 @@ def test_failures_are_told_to_the_agent() -> None:
             await failure(client, "open_profile", paths=["missing.json"]),
             await failure(client, "evidence", profile="p1", evidence_id="first"),
             await failure(client, "evidence", profile="p1", evidence_id="0:99999999"),
+            await failure(client, "evidence", profile="p1", evidence_id="0:" + "9" * 5000),
             await failure(client, "sql", profile="p1", query="DELETE FROM slices"),
             await failure(client, "rule", code="XX99"),
         ]
@@ -130,8 +131,9 @@ def test_failures_are_told_to_the_agent() -> None:
     assert "missing.json" in errors[1]
     assert "first is no evidence id" in errors[2]
     assert "there is no slice 99999999 in source 0" in errors[3]
-    assert "SELECT" in errors[4]
-    assert "no rule XX99" in errors[5]
+    assert "is no evidence id" in errors[4] and len(errors[4]) < 200
+    assert "SELECT" in errors[5]
+    assert "no rule XX99" in errors[6]
     assert not any("Traceback" in error for error in errors)
 
 
@@ -143,3 +145,26 @@ def test_a_rule_is_readable() -> None:
     told = printed("rule")
     assert [rule["code"] for rule in listed["rules"]] == [rule["code"] for rule in told["rules"]]
     assert one["rules"] == [rule for rule in told["rules"] if rule["code"] == "IN02"]
+
+
+def test_rows_of_a_query_are_whole() -> None:
+    async def use(client: Client) -> Any:
+        few = await call(client, "sql", profile="p1", limit=1, query=f"SELECT {columns}")
+        long = "SELECT i, repeat('x', 1900) AS text FROM range(40) AS r(i)"
+        return few, await call(client, "sql", profile="p1", limit=500, query=long)
+
+    columns = ", ".join(f"{number} AS c{number}" for number in range(8))
+    few, long = ask(use, TRACE)
+    assert few["rows"] == [list(range(8))] and len(few["columns"]) == 8
+    assert few["has_more"] is False
+    # 20 rows of some 1,910 characters fit into 40,000, 40 do not.
+    assert [row[0] for row in long["rows"]] == list(range(20)) and long["has_more"] is True
+
+
+def test_no_rule_that_was_not_asked_is_left_out() -> None:
+    async def use(client: Client) -> Any:
+        return await call(client, "explain", profile="p1")
+
+    answer, told = ask(use, TRACE), printed("explain", TRACE)
+    assert len(told["withheld"]) > 0
+    assert answer["withheld"] == told["withheld"]

@@ -25,6 +25,7 @@ class FakeRecorder:
     def __init__(self, clock: FakeClock, needs_prepare: bool = False) -> None:
         self.needs_prepare = needs_prepare
         self.told: list[str] = []
+        self.num_asked, self.full_after = 0, 1000
         self._clock = clock
 
     def _do(self, what: str, takes: int) -> None:
@@ -42,6 +43,10 @@ class FakeRecorder:
 
     def next_step(self) -> None:
         self._do("next", 0)
+
+    def has_room(self) -> bool:
+        self.num_asked += 1
+        return self.num_asked < self.full_after
 
     def stop(self, inside_step: bool) -> None:
         self._do("stop inside" if inside_step else "stop", 20 * MS)
@@ -93,6 +98,14 @@ def test_steady_steps_are_recorded_after_three() -> None:
     assert run.window.stretch.num_steps == 2
     assert not run.window.stretch.last_step_cut
     assert run.window.phase is Phase.DONE
+
+
+def test_recording_ends_when_the_recorder_is_full() -> None:
+    run = Run(CaptureSettings(steps=5))
+    run.recorder.full_after = 3
+    run.steps(*[100] * 20)
+    assert run.told == recorded(3, "next", "next", "stop", "export")
+    assert run.window.stretch.num_steps == 3 and not run.window.stretch.last_step_cut
 
 
 def test_recording_waits_until_step_times_settle() -> None:

@@ -95,6 +95,22 @@ def test_kernels_and_what_else_differs(tmp_path: Path) -> None:
     assert across.differences[0].after == "the host alone"
 
 
+def test_without_steps_on_a_side_sums_are_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stepped = profile(tmp_path / "a.json", 1000, {"aten::mm": 200})
+    bare = tmp_path / "b.json"
+    events = json.loads(stepped.read_text("utf-8"))["traceEvents"]
+    write(bare, [event for event in events if event["cat"] == "cpu_op"])
+    result = compared((stepped, bare))
+    assert result.per_step is False and result.ratio is None and result.parts == ()
+    rows = {row.name: row for row in result.ops}
+    assert rows["aten::mm"] == TimeChange("aten::mm", None, 1_000_000, 1_000_000, 5.0, 5.0)
+    assert run(["compare", str(stepped), str(bare)]) == 0
+    out = capsys.readouterr().out
+    assert "sums over the whole profiles" in out and "per step" not in out
+
+
 def test_other_shapes_are_named(tmp_path: Path) -> None:
     before = profile(tmp_path / "a.json", 1000, {"aten::mm": 200})
     after = tmp_path / "b.json"

@@ -17,6 +17,8 @@ from trnscope.report.redact import redacted
         ("read of /mnt/ada/a.json, then /mnt/b.json", "read of …/a.json, then …/b.json"),
         ("train.py:12", "train.py:12"),
         ("aten::add / aten::mul", "aten::add / aten::mul"),
+        ("steps 2/3/4 of moca/library/x/model.py", "steps 2/3/4 of moca/library/x/model.py"),
+        ("ada_runs/x.py by ada2", "…_runs/x.py by ada2"),
         ("ada-box: adamw of ada", "…-box: adamw of …"),
     ],
 )

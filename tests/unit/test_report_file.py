@@ -69,10 +69,10 @@ def test_a_name_ends_no_script(tmp_path: Path) -> None:
     assert documents(html)["ops?by=name"]["ops"][0]["name"] == name
 
 
-def test_a_large_profile_is_cut_and_says_so(tmp_path: Path) -> None:
-    events = [
-        complete(f"op {number} {'x' * 900}", "cpu_op", 10 * number, 5) for number in range(12_000)
-    ]
+@pytest.mark.parametrize("filling", ["x", "<"], ids=["plain", "six bytes a character"])
+def test_a_large_profile_is_cut_and_says_so(tmp_path: Path, filling: str) -> None:
+    names = [f"op {number} {filling * 900}" for number in range(12_000)]
+    events = [complete(name, "cpu_op", 10 * at, 5) for at, name in enumerate(names)]
     html = report_html(trnscope.open(write(tmp_path / "large.json", events)))
     assert len(html.encode()) <= MAX_BYTES
     found = documents(html)

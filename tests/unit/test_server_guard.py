@@ -189,7 +189,18 @@ def test_a_proxy_with_and_without_its_path(tmp_path):
         assert "Path=/user/ada/proxy/8417/" in cookie and "Secure" in cookie
 
 
-@pytest.mark.parametrize("address", ["hub", "ftp://hub/x", "https:///x", "https://hub/?a=1"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "hub",
+        "ftp://hub/x",
+        "https:///x",
+        "https://hub/?a=1",
+        "https://hub/#a",
+        "https://[::1",
+        "https://hub:99999/",
+    ],
+)
 def test_an_address_that_is_no_proxys_is_refused(address):
     with pytest.raises(UsageError, match="not the address of a proxy"):
         parse_proxy(address)
@@ -197,3 +208,4 @@ def test_an_address_that_is_no_proxys_is_refused(address):
 
 def test_the_parts_of_a_proxys_address():
     assert parse_proxy("http://Hub:8000") == Proxy("http://Hub:8000", "hub", "")
+    assert parse_proxy("https://[::2]:9/x/") == Proxy("https://[::2]:9", "[::2]", "/x")

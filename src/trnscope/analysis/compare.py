@@ -100,6 +100,8 @@ class Comparison:
     """Absent where a side has no steps."""
     on_device: bool
     """Whether ops are compared by device time: both sides recorded device work."""
+    per_step: bool
+    """Whether times are per step; sums over the whole profiles where a side has no steps."""
     parts: tuple[TimeChange, ...]
     """Of a mean step, in the order of ``trnscope breakdown``."""
     ops: tuple[TimeChange, ...]
@@ -117,6 +119,7 @@ class Comparison:
             "after": self.after.to_json(),
             "ratio": None if self.ratio is None else self.ratio.to_json(),
             "on_device": self.on_device,
+            "per_step": self.per_step,
             "parts": [row.to_json() for row in self.parts],
             "ops": [row.to_json() for row in self.ops],
             "kernels": [row.to_json() for row in self.kernels],
@@ -126,15 +129,17 @@ class Comparison:
 
 
 def compare(before: Profile, after: Profile) -> Comparison:
-    """Hold ``after`` against ``before``. Times of ops and kernels are per step of their side.
+    """Hold ``after`` against ``before``.
 
-    A profile without steps counts as one step.
+    Times of ops and kernels are per step of their side; where one has no steps, neither is divided,
+    and parts of a step are not compared.
     """
     durations = tuple(
         np.array([step.duration_ns for step in steps(side).rows], np.int64)
         for side in (before, after)
     )
-    num = tuple(max(one.size, 1) for one in durations)
+    per_step = all(one.size > 0 for one in durations)
+    num = tuple(one.size if per_step else 1 for one in durations)
     tables = (ops(before), ops(after))
     on_device = all(table.has_device for table in tables)
     return Comparison(
@@ -142,7 +147,8 @@ def compare(before: Profile, after: Profile) -> Comparison:
         after=_times(durations[1]),
         ratio=step_ratio(*durations),
         on_device=on_device,
-        parts=_parts(before, after),
+        per_step=per_step,
+        parts=_parts(before, after) if per_step else (),
         ops=_by_change(
             _changes(
                 *(_op_times(table, on_device, at) for table, at in zip(tables, num, strict=True))

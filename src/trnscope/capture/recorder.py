@@ -16,6 +16,7 @@ from torch.autograd import profiler as autograd_profiler
 from torch.profiler import ProfilerAction
 
 from trnscope.capture.options import CaptureSettings
+from trnscope.capture.stack_room import StackRoom
 
 # Torch types its profiler in part only.
 _profiler: Any = torch.profiler
@@ -93,6 +94,16 @@ class TorchRecorder:
         self.needs_prepare = len(_profiler.supported_activities()) > 1
         self.activities: tuple[str, ...] = ()
         self.trace: Path | None = None
+        self._stack_room = StackRoom() if settings.with_stack else None
+
+    @property
+    def ran_out_of_room(self) -> bool:
+        """Whether the stacks of another step would not have fitted into memory."""
+        return self._stack_room is not None and self._stack_room.is_short
+
+    def has_room(self) -> bool:
+        """See :class:`StepRecorder`."""
+        return self._stack_room is None or self._stack_room.is_left()
 
     def prepare(self) -> None:
         """Set tracing up, as torch does in a schedule's warm-up; see :class:`StepRecorder`."""

@@ -518,6 +518,12 @@ class Session:
             return None, None
         if self._window.stretch.last_step_cut:
             return f"the script ended after {num_steps} of {self._capture.steps} steps", None
+        if self._recorder.ran_out_of_room:
+            return (
+                f"{num_steps} of {self._capture.steps} steps were recorded: the Python frames of "
+                "more would not have fitted into memory",
+                "fewer frames: leave out --stack, or move loops over single elements out of Python",
+            )
         return f"the time limit was reached after {num_steps} steps", None
 
     def _why_nothing(self) -> tuple[str, str | None]:

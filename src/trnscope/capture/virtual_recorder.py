@@ -27,6 +27,7 @@ class VirtualRecorder:
     needs_prepare = False
     excludes_torch_profiler = False
     """Whether it cannot run beside the script's own torch profiler."""
+    ran_out_of_room = False
 
     def __init__(
         self, has_steps: bool, destination: Callable[[], Path], *, with_stack: bool = False
@@ -57,6 +58,10 @@ class VirtualRecorder:
         now = virtual_now_ns()
         self._steps.append(Step(self._number, self._step_start_ns, now))
         self._number, self._step_start_ns = self._number + 1, now
+
+    def has_room(self) -> bool:
+        """Always: what is recorded is as large while recording as after it."""
+        return True
 
     def stop(self, inside_step: bool) -> None:
         """Stop recording; a step that is still going on is left out."""

@@ -46,6 +46,9 @@ class StepRecorder(Protocol):
     def next_step(self) -> None:
         """A recorded step has ended, the next one starts."""
 
+    def has_room(self) -> bool:
+        """Whether another step may be recorded; asked at the end of each."""
+
     def stop(self, inside_step: bool) -> None:
         """Stop recording; ``inside_step`` when a step is still going on."""
 
@@ -79,7 +82,8 @@ class Window:
     """Drives a recorder over the steps of a script.
 
     Call :meth:`step_ended` at the end of each step. Recording lasts ``settings.steps`` steps
-    or, whichever comes first, until the end of the step that passes ``settings.max_seconds``.
+    or, whichever comes first, until the end of the step that passes ``settings.max_seconds`` or
+    after which the recorder has no room.
 
     The profiler is prepared one step ahead of the first that may be recorded, and ``opening``
     is called right before recording begins: neither costs the first recorded step anything.
@@ -213,7 +217,8 @@ class Window:
         if duration is not None:
             self._profiled.append(duration)
         enough = len(self._profiled) >= self._settings.steps
-        if enough or now - self._phase_start >= self._settings.max_seconds * NS_PER_S:
+        late = now - self._phase_start >= self._settings.max_seconds * NS_PER_S
+        if enough or late or not self._recorder.has_room():
             self._end(inside_step=False)
         else:
             self._recorder.next_step()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
@@ -14,15 +15,17 @@ from trnscope.advisor.registry import RULES, find_rule
 from trnscope.errors import TrnscopeError, UsageError
 from trnscope.mcp.profiles import AgentProfile, AgentProfiles
 from trnscope.opened import OpenedProfile
-from trnscope.report.bounded import Json, bounded
+from trnscope.report.bounded import Json, bounded, cut_text
 from trnscope.report.document import to_document
 from trnscope.report.marks import incomplete_reason
 from trnscope.report.rules import rules_json
 from trnscope.report.sentence import where_time_goes
-from trnscope.server.query import first_rows
+from trnscope.server.query import FirstRows, first_rows
 
 MAX_CHARACTERS = 40_000
 """Of the JSON text of an answer: some 10,000 tokens."""
+MAX_ID = 32
+"""Characters of an evidence id."""
 ProfileId = Annotated[str, Field(description="What open_profile returned, such as p1.")]
 Limit = Annotated[int, Field(description="Most rows in a list.", ge=1, le=500)]
 Params = ParamSpec("Params")
@@ -178,7 +181,7 @@ class Tools:
         rows are missing.
         """
         asked = self._profiles.get(profile).opened
-        return _bounded({**first_rows(asked, query, limit).to_json(), **_marks(asked)}, limit)
+        return {**_fitting_rows(first_rows(asked, query, limit)), **_marks(asked)}
 
     def _ask(self, profile: str, ask: Callable[[AgentProfile], Any], limit: int) -> Json:
         asked = self._profiles.get(profile)
@@ -194,6 +197,20 @@ def _marks(profile: OpenedProfile) -> Json:
     return {"incomplete": incomplete_reason(profile), "simulated_by": profile.simulated_by}
 
 
+def _fitting_rows(found: FirstRows) -> Json:
+    """Whole rows, as many as fit; ``has_more`` says that some did not."""
+    document = found.to_json()
+    rows = [[_short(cell) for cell in row] for row in found.rows]
+    while rows and len(json.dumps(rows)) > MAX_CHARACTERS:
+        rows = rows[: len(rows) // 2]
+    has_more = found.has_more or len(rows) < len(found.rows)
+    return {**document, "rows": rows, "has_more": has_more}
+
+
+def _short(cell: object) -> object:
+    return cut_text(cell) if isinstance(cell, str) else cell
+
+
 def _findings_bounded(document: Json, evidence: int) -> Json:
     """All findings are kept; of the evidence of each, and of its lines, only so much."""
     left_out = 0
@@ -201,15 +218,15 @@ def _findings_bounded(document: Json, evidence: int) -> Json:
         for finding in document[key]:
             left_out += max(0, len(finding["evidence"]) - evidence)
             finding["evidence"] = finding["evidence"][:evidence]
-    answer = _bounded(document, 50)
-    return {**answer, "num_evidence_left_out": left_out}
+    return {**document, "num_evidence_left_out": left_out}
 
 
 def _parse_evidence(evidence_id: str) -> tuple[int, int]:
     trace, _, slice_id = evidence_id.partition(":")
-    if not (trace.isdecimal() and slice_id.isdecimal()):
+    if len(evidence_id) > MAX_ID or not (trace.isdecimal() and slice_id.isdecimal()):
         raise UsageError(
-            f"{evidence_id} is no evidence id", "ids look like 0:2174 and come from explain"
+            f"{evidence_id[:MAX_ID]} is no evidence id",
+            "ids look like 0:2174 and come from explain",
         )
     return int(trace), int(slice_id)
 

@@ -37,6 +37,9 @@ def _cut(value: Any, rows: int, path: str, left_out: dict[str, int]) -> Any:
         if len(value) > rows:
             left_out[path] = left_out.get(path, 0) + len(value) - rows
         return [_cut(item, rows, f"{path}[]", left_out) for item in value[:rows]]
-    if isinstance(value, str) and len(value) > MAX_TEXT:
-        return value[: MAX_TEXT - 1] + "…"
-    return value
+    return cut_text(value) if isinstance(value, str) else value
+
+
+def cut_text(text: str) -> str:
+    """The text, or its beginning and an ellipsis."""
+    return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…"

@@ -31,8 +31,9 @@ def comparison_lines(result: Comparison, view: View) -> Iterator[Text]:
         "Parts of a mean step", "part", result.parts, View(view.width), with_calls=False
     )
     whose = "own device time" if result.on_device else "own CPU time"
-    yield from _table(f"Ops, {whose} per step", "op", result.ops, view)
-    yield from _table("Kernels, time per step", "kernel", result.kernels, view)
+    each = "per step" if result.per_step else "in all"
+    yield from _table(f"Ops, {whose} {each}", "op", result.ops, view)
+    yield from _table(f"Kernels, time {each}", "kernel", result.kernels, view)
     if result.peaks:
         yield Text()
         yield from title(View(), "Memory at the peak")
@@ -46,7 +47,7 @@ def comparison_lines(result: Comparison, view: View) -> Iterator[Text]:
 def _sentence(result: Comparison) -> str:
     before, after, ratio = result.before, result.after, result.ratio
     if ratio is None:
-        return "A side has no steps, so only sums are compared."
+        return "A side has no steps: the figures are sums over the whole profiles."
     faster = ratio.ratio < 1
     percent = f"{abs(1 - ratio.ratio):.1%}".replace("%", " %")
     text = (

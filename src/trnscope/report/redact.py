@@ -8,7 +8,7 @@ import socket
 from collections.abc import Callable, Iterable
 from typing import Any
 
-_FOLDERS = re.compile(r"(?:[A-Za-z]:)?[/\\](?:[^/\\\s:;'\"(),<>]+[/\\])+")
+_FOLDERS = re.compile(r"(?<![\w.~-])(?:[A-Za-z]:)?[/\\](?:[^/\\\s:;'\"(),<>]+[/\\])+")
 """An absolute path in a text, up to its last part; a name in it with a space ends the path."""
 _LEADING = re.compile(r"^(?:[A-Za-z]:)?[/\\](?:[^/\\\n:]+[/\\])+")
 """The same at the beginning of a text, where names may hold spaces."""
@@ -34,7 +34,7 @@ def _name_from(ask: Callable[[], str]) -> str | None:
 def redacted(value: Any, names: Iterable[str] = (), folders: Iterable[str] = ()) -> Any:
     """The same with each absolute path cut to its last part, and these names and folders gone."""
     wanted = [re.escape(name) for name in names if len(name) >= LEAST_NAME]
-    pattern = re.compile(rf"(?<!\w)(?:{'|'.join(wanted)})(?!\w)") if wanted else None
+    pattern = re.compile(rf"(?<![^\W_])(?:{'|'.join(wanted)})(?![^\W_])") if wanted else None
     known = sorted((folder.rstrip("/\\") for folder in folders), key=len, reverse=True)
     return _redacted(value, pattern, tuple(folder for folder in known if folder not in ("", ".")))
 

@@ -45,13 +45,18 @@ class Proxy:
 
 def parse_proxy(address: str) -> Proxy:
     """The parts of the address; raises :class:`UsageError` for one that is none."""
-    parts = urlsplit(address)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
+    try:
+        parts = urlsplit(address)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        host = None
+    if not host or parts.scheme not in ("http", "https") or parts.query or parts.fragment:
         raise UsageError(
             f"{address}: is not the address of a proxy",
             "such as https://hub.example.org/user/me/proxy/8417/",
         )
-    return Proxy(f"{parts.scheme}://{parts.netloc}", parts.hostname, parts.path.rstrip("/"))
+    named = f"[{host}]" if ":" in host else host
+    return Proxy(f"{parts.scheme}://{parts.netloc}", named, parts.path.rstrip("/"))
 
 
 @dataclass(frozen=True)

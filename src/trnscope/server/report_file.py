@@ -18,6 +18,7 @@ from trnscope.server.serve import require_page
 
 MAX_BYTES = 5_000_000
 _FOR_DOCUMENTS = 4_600_000
+"""Bytes of them in the file; the rest is the page itself."""
 _MOST_ROWS = 20_000
 _DOCUMENTS = (
     ("about", "about", ""),
@@ -45,7 +46,7 @@ def report_html(profile: OpenedProfile, *, redact: bool = False) -> str:
     """
     documents = _fitting(_documents(profile, redact=redact))
     blocks = [
-        f'<script type="application/json" data-document="{path}">{_harmless(text)}</script>'
+        f'<script type="application/json" data-document="{path}">{text}</script>'
         for path, text in documents.items()
     ]
     return _page(require_page(), "\n".join(blocks))
@@ -72,13 +73,13 @@ def _answer(answers: Answers, question: str, by: str) -> Json:
 
 
 def _fitting(documents: dict[str, Json]) -> dict[str, str]:
-    """The documents as text, lists cut until all of them fit together."""
+    """The documents as they stand in the file, lists cut until all of them fit together."""
     rows = _MOST_ROWS
     while True:
         cut = {path: bounded(document, rows) for path, document in documents.items()}
         left_out = {path: one["left_out"] for path, one in cut.items() if "left_out" in one}
         cut["about"] = {**documents["about"], "left_out": _total(left_out)}
-        texts = {path: to_json_text(document, indent=None) for path, document in cut.items()}
+        texts = {path: _harmless(to_json_text(one, indent=None)) for path, one in cut.items()}
         if sum(map(len, texts.values())) <= _FOR_DOCUMENTS:
             return texts
         if rows == 1:
@@ -92,7 +93,7 @@ def _total(left_out: dict[str, dict[str, int]]) -> dict[str, int]:
 
 
 def _harmless(text: str) -> str:
-    """JSON that ends no script and opens no comment."""
+    """ASCII JSON that ends no script and opens no comment."""
     return text.replace("<", "\\u003c")
 
 
