@@ -264,6 +264,48 @@ def sines_of_positions() -> Step:
     return training(model, list(layer.parameters()))
 
 
+def distilling(teacher_first: bool) -> Step:
+    """A teacher is set to eval() and asked in each step."""
+    teacher, x = nn.Linear(256, 256), torch.ones(512, 256)
+    student = nn.Sequential(nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 256))
+
+    def model() -> Tensor:
+        if not teacher_first:
+            student.train()
+        teacher.eval()
+        with torch.no_grad():
+            told = teacher(x)
+        if teacher_first:
+            student.train()
+        return student(x) - told
+
+    return training(model, list(student.parameters()))
+
+
+class Frozen(nn.Module):
+    """A norm that stays in eval() whenever the model is set to train()."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.norm = nn.Linear(512, 512), nn.BatchNorm1d(512)
+
+    def train(self, mode: bool = True) -> Frozen:
+        """All but the norm."""
+        super().train(mode)
+        self.norm.eval()
+        return self
+
+    def forward(self, x: Tensor) -> Tensor:
+        """A layer and its norm."""
+        normed: Tensor = self.norm(self.layer(x))
+        return normed
+
+
+def freezing() -> Step:
+    frozen, x = Frozen(), torch.ones(256, 512)
+    return training(lambda: frozen.train()(x), list(frozen.parameters()), Tensor.mean)
+
+
 class Noise(Dataset[Tensor]):
     """Samples, made by the dataset or left to the training loop (the fault)."""
 
@@ -343,6 +385,9 @@ LOOK_ALIKES: dict[str, tuple[str, Callable[[], Step]]] = {
     "embedding of times": ("OP11", lambda: embedding_of_times(4096)),
     "embedding of as many times as frequencies": ("OP11", lambda: embedding_of_times(128)),
     "mask of lengths": ("OP11", mask_of_lengths),
+    "distillation": ("HO09", lambda: distilling(False)),
+    "distillation, the teacher first": ("HO09", lambda: distilling(True)),
+    "frozen norm": ("HO09", freezing),
 }
 """Programs without the fault, which a rule once took for it."""
 NEED_STACKS = {"IN07", "IN08", "HO08", "HO09", "HO11"}
