@@ -20,7 +20,7 @@ from trnscope.advisor.rules.fp32_matmul import REDUCED_TYPES
 from trnscope.capture.record import CaptureRecord, record_path
 from trnscope.errors import UsageError
 from trnscope.hardware.chips import load
-from trnscope.model.kinds import DeviceKind
+from trnscope.model.kinds import DeviceKind, SliceKind
 from trnscope.opened import explain_profile as explain
 from trnscope.report.rules import FAMILIES
 
@@ -185,6 +185,43 @@ def test_reads_of_the_optimizer_are_no_loop_over_elements(tmp_path: Path) -> Non
         made.range("Optimizer.step#AdamW.step", 0, update)
 
     assert codes(explain(made.steps(4, step).open())) == {"OP02"}
+
+
+def waiting_for_a_copy(folder: Path, is_linked: bool, flip_us: int) -> Explanation:
+    """Behind the loader an op for the batch, 500 µs of nothing, and a copy that takes 800."""
+    made = MadeTrace(folder)
+
+    def copy() -> None:
+        name = "Memcpy HtoD (Pageable -> Device)"
+        if is_linked:
+            made.launch(800, name, kind=SliceKind.MEMCPY, call="cudaMemcpyAsync", blocking=True)
+            return
+        start = made.now
+        made.call("cudaMemcpyAsync", 800)
+        made.builder.slice(stream, name, start * 1000, 800_000, SliceKind.MEMCPY)
+
+    def step() -> None:
+        made.range(SINGLE, 50)
+        if flip_us:
+            made.op("aten::flip", flip_us)
+        made.gap(500)
+        made.op("aten::to", 0, lambda: made.op("aten::copy_", 5, copy))
+        made.op("aten::mm", 5, lambda: made.launch(2000))
+        made.wait()
+
+    stream = made.builder.stream(0, 9, name="NVIDIA A100-SXM4-80GB")
+    return explain(made.steps(4, step).open())
+
+
+@pytest.mark.parametrize("is_linked", [True, False])
+def test_waiting_for_a_copy_prepares_no_batch(tmp_path: Path, is_linked: bool) -> None:
+    nothing = waiting_for_a_copy(tmp_path / "a", is_linked, flip_us=0)
+    assert "IN08" not in {one.code for one in (*nothing.findings, *nothing.hidden)}
+    # Only the op on the batch counts: not the time that nothing explains, not the copy.
+    flipped = waiting_for_a_copy(tmp_path / "b", is_linked, flip_us=400)
+    finding = next(one for one in flipped.findings if one.code == "IN08")
+    assert finding.taken_ns == 400_000
+    assert finding.recoverable is not None and finding.recoverable.high_ns == 400_000
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,13 @@ from trnscope.advisor.rule import Claim, Need, Rule
 from trnscope.advisor.rules.functions import main_function
 from trnscope.advisor.rules.workers import advised_workers, hidden_share
 from trnscope.model.intervals import I64, Intervals
+from trnscope.model.kinds import SliceKind
 from trnscope.store.tables import U32
 
 _MODEL = re.compile(r"^nn\.Module: ")
 _OPTIMIZER = re.compile(r"Optimizer\.(step|zero_grad)#")
+_COPYING = re.compile(r"^aten::(to|_to_copy|copy_)$")
+_FROM_HOST = re.compile(r"HtoD|h2d|copyin|host.?to.?device", re.IGNORECASE)
 LOW_SHARE = 0.5
 """Some of it must stay on the main thread: an assumption of ours."""
 
@@ -28,8 +31,9 @@ class MainThreadPreparationRule(Rule):
     What it finds
     -------------
     Ops and Python code of the main thread from the end of the loader's `next` to the first call of
-    a module, or, if that comes first, to the first work that is launched: augmentation, masking,
-    resizing, tokenising of a whole batch.
+    a module, or, if that comes first, to the first op that launches work or copies to the device:
+    augmentation, masking, resizing, tokenising of a whole batch. Time in which neither ops nor
+    Python functions show what was done does not count.
 
     Why it costs time
     -----------------
@@ -69,18 +73,24 @@ class MainThreadPreparationRule(Rule):
     def check(self, context: StepContext) -> Iterator[Claim]:
         """One claim over the time between the loader and the model."""
         time = _preparation(context)
+        found = main_function(context, time)
+        ops = context.outermost(context.on_main(context.ops()))
+        ops = _starting_in(context, ops, time)
+        if found is None:
+            frames = _starting_in(context, context.on_main(context.frames()), time)
+            shown = context.union_of(np.concatenate((ops, frames)).astype(np.uint32))
+            time = time.subtract(time.subtract(shown))
         if context.main is None or time.total == 0:
             return
         each_ns = context.per_step(time.total)
         everything = Removal((HostCut(context.main, time),))
         workers = advised_workers(context)
         likely = everything.scaled(hidden_share(context, each_ns, workers))
-        found = main_function(context, time)
         where = "" if found is None else f", most of it in {found.name}"
         what = "that code" if found is None else found.name
         yield Claim(
             title=f"Each batch is prepared on the main thread before the model is called{where}",
-            evidence=_ops_in(context, time) if found is None else found.calls,
+            evidence=ops if found is None else found.calls,
             likely=likely,
             low=likely.scaled(LOW_SHARE),
             high=everything,
@@ -100,7 +110,7 @@ def _preparation(context: StepContext) -> Intervals:
     loading = context.on_main(context.loading)
     begin = np.sort(slices.start_ns[loading] + slices.dur_ns[loading])
     next_request = np.append(np.sort(slices.start_ns[loading])[1:], context.window.end_ns)
-    models = np.sort(slices.start_ns[_model_calls(context)])
+    models = np.sort(slices.start_ns[_first_of_model(context)])
     if begin.size == 0 or models.size == 0:
         return Intervals.empty()
     place = np.searchsorted(models, begin)
@@ -113,18 +123,30 @@ def _preparation(context: StepContext) -> Intervals:
     return time
 
 
-def _model_calls(context: StepContext) -> U32:
-    """Calls of modules and launches of device work, on the main thread."""
+def _first_of_model(context: StepContext) -> U32:
+    """Calls of modules, launches of device work, the ops that hold these, and ops of the main
+    thread that wait for a copy whose launch is not in the trace."""
     launches = context.trace.launches
     calls = context.inside(np.unique(launches.launch_slice[launches.has_launch]).astype(np.uint32))
-    both = np.concatenate((context.frames(_MODEL), calls)).astype(np.uint32)
-    return context.on_main(both)
-
-
-def _ops_in(context: StepContext, time: Intervals) -> U32:
-    """The outermost ops of the main thread that start in some time."""
+    calls = context.on_main(calls)
     ops = context.outermost(context.on_main(context.ops()))
-    start: I64 = context.trace.slices.start_ns[ops]
-    index = np.searchsorted(time.start, start, side="right") - 1
-    inside = (index >= 0) & (start < time.end[np.maximum(index, 0)])
-    return np.asarray(ops[inside], np.uint32)
+    copying = ops[context.holds(ops, calls)], _copying(context, ops)
+    frames = context.on_main(context.frames(_MODEL))
+    return np.concatenate((frames, calls, *copying)).astype(np.uint32)
+
+
+def _copying(context: StepContext, ops: U32) -> U32:
+    """Ops that copy, and during which a copy from the host runs that nothing is known to launch."""
+    launches, slices = context.trace.launches, context.trace.slices
+    copies = context.device(SliceKind.MEMCPY, pattern=_FROM_HOST)
+    copies = copies[np.isin(copies, launches.device_slice[~launches.has_launch])]
+    ops = np.intersect1d(ops, context.ops(_COPYING)).astype(np.uint32)
+    start = slices.start_ns[ops]
+    running = context.union_of(copies).covered_within(start, start + slices.dur_ns[ops])
+    return np.asarray(ops[running > 0], np.uint32)
+
+
+def _starting_in(context: StepContext, ids: U32, time: Intervals) -> U32:
+    """Those that start in some time."""
+    start: I64 = context.trace.slices.start_ns[ids]
+    return np.asarray(ids[time.covered_within(start, start + 1) > 0], np.uint32)
