@@ -23,14 +23,21 @@ class ClaimedTime:
 
     def plus(self, time: Intervals, share: float) -> ClaimedTime:
         """With this share claimed of what was free of some time."""
-        parts: list[tuple[Intervals, float]] = []
         new = time
+        shares: dict[float, Intervals] = {}
         for part, claimed in self.parts:
-            parts.append((part.subtract(time), claimed))
-            parts.append((_common(part, time), claimed + share * (1.0 - claimed)))
+            _add(shares, part.subtract(time), claimed)
+            _add(shares, _common(part, time), claimed + share * (1.0 - claimed))
             new = new.subtract(part)
-        parts.append((new, share))
-        return ClaimedTime(tuple(one for one in parts if len(one[0])))
+        _add(shares, new, share)
+        return ClaimedTime(tuple((part, claimed) for claimed, part in shares.items()))
+
+
+def _add(shares: dict[float, Intervals], time: Intervals, share: float) -> None:
+    """One set of stretches for each share: few, whatever number of findings."""
+    if len(time):
+        known = shares.get(share)
+        shares[share] = time if known is None else known.union(time)
 
 
 def _common(one: Intervals, other: Intervals) -> Intervals:

@@ -167,7 +167,7 @@ class StepContext:
         names = self.trace.slices.name[around]
         known = {one: self.trace.strings[one] for one in np.unique(names).tolist()}
         is_engine = np.array(
-            [_ENGINE.match(known[one]) is not None for one in names.tolist()], bool
+            [BACKWARD_NODES.match(known[one]) is not None for one in names.tolist()], bool
         )
         return np.union1d(ids, np.where(is_engine, around, mine)).astype(np.uint32)
 
@@ -274,7 +274,8 @@ class StepContext:
         return [int(at) for at in ids[order]]
 
 
-_ENGINE = re.compile(r"autograd::engine::evaluate_function: ")
+BACKWARD_NODES = re.compile(r"^autograd::engine::evaluate_function")
+"""The op that autograd's engine puts around each node of the backward pass."""
 LOADER = re.compile(r"enumerate\(DataLoader\)#")
 """The range that torch puts around each request for a batch."""
 _Result = TypeVar("_Result")

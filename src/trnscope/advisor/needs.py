@@ -7,7 +7,7 @@ from collections.abc import Callable
 from trnscope.advisor.context import StepContext
 from trnscope.advisor.rule import Need, Rule
 from trnscope.advisor.source import has_stacks
-from trnscope.model.kinds import DeviceKind, SliceKind, TrackKind
+from trnscope.model.kinds import INSIDE_DEVICE, DeviceKind, SliceKind
 from trnscope.store.reader import Trace
 
 
@@ -35,7 +35,6 @@ def has_device_of(trace: Trace, kind: DeviceKind) -> bool:
     return any(device is not None and device.kind is kind for device in devices)
 
 
-_INSIDE = (TrackKind.DEVICE_ENGINE, TrackKind.DEVICE_QUEUE)
 _MET: dict[Need, Callable[[StepContext], bool]] = {
     Need.HOST_OPS: lambda one: one.main is not None and one.ops().size > 0,
     Need.DEVICE_WORK: lambda one: one.trace.launches.device_slice.size > 0,
@@ -45,7 +44,7 @@ _MET: dict[Need, Callable[[StepContext], bool]] = {
     Need.SHAPES: lambda one: one.trace.attribute("input_dims") is not None,
     Need.STACKS: lambda one: has_stacks(one.trace),
     Need.NEURON: lambda one: has_device_of(one.trace, DeviceKind.NEURON),
-    Need.ENGINES: lambda one: any(track.kind in _INSIDE for track in one.trace.tracks),
+    Need.ENGINES: lambda one: any(track.kind in INSIDE_DEVICE for track in one.trace.tracks),
     Need.GRIDS: lambda one: one.trace.attribute("grid") is not None,
     Need.MODEL_CALLS: lambda one: has_stacks(one.trace) or _has_launches(one),
     Need.REAL_HOST: lambda one: not one.trace.source.is_virtual,

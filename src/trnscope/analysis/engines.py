@@ -9,7 +9,7 @@ import numpy as np
 
 from trnscope.analysis.devices import device_work
 from trnscope.model.intervals import I64, Intervals
-from trnscope.model.kinds import SliceKind, TrackKind
+from trnscope.model.kinds import INSIDE_DEVICE, SliceKind, TrackKind
 from trnscope.model.track import Device, Track
 from trnscope.model.units import ratio
 from trnscope.store.profile import Profile
@@ -108,7 +108,7 @@ def _parts(trace: Trace) -> list[_Part]:
     for track, first, count in zip(
         lanes.track.tolist(), lanes.first.tolist(), lanes.count.tolist(), strict=True
     ):
-        if trace.tracks[track].kind in (TrackKind.DEVICE_ENGINE, TrackKind.DEVICE_QUEUE):
+        if trace.tracks[track].kind in INSIDE_DEVICE:
             rows = slice(first, first + count)
             is_work = np.isin(slices.kind[rows], _WORK)
             start = slices.start_ns[rows][is_work]

@@ -58,6 +58,10 @@ class TrackKind(IntEnum):
     OTHER = 7
 
 
+INSIDE_DEVICE = (TrackKind.DEVICE_ENGINE, TrackKind.DEVICE_QUEUE)
+"""Parts of a device, which a device profile shows: it has no host by design."""
+
+
 class DeviceKind(IntEnum):
     """Family of a device. ``name.lower()`` is its spelling in JSON. Stored on disk."""
 

@@ -7,14 +7,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from trnscope.advisor.context import StepContext
+from trnscope.advisor.context import BACKWARD_NODES, StepContext
 from trnscope.advisor.finding import Confidence
 from trnscope.advisor.removal import Removal
 from trnscope.advisor.rule import Claim, Need, Rule
 from trnscope.advisor.source import has_stacks
 from trnscope.analysis.backward import link_backward
 
-_NODES = re.compile(r"^autograd::engine::evaluate_function")
 _CHECKS = re.compile(r"^aten::(isnan|_is_any_true|is_nonzero|item)$")
 _NAN = re.compile(r"^aten::isnan$")
 _STACKS = re.compile(r"(fx/)?traceback\.py\(\d+\): format_stack$")
@@ -80,7 +79,7 @@ class AnomalyDetectionRule(Rule):
 
     def check(self, context: StepContext) -> Iterator[Claim]:
         """One claim over all checks and stacks."""
-        nodes = context.ops(_NODES)
+        nodes = context.ops(BACKWARD_NODES)
         checks = context.ops(_CHECKS)
         checks = context.outermost(checks[context.lies_in(checks, nodes)])
         tests = context.ops(_NAN)

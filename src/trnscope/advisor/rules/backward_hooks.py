@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from trnscope.advisor.context import StepContext
+from trnscope.advisor.context import BACKWARD_NODES, StepContext
 from trnscope.advisor.finding import Confidence
 from trnscope.advisor.rule import Claim, Need, Rule
 from trnscope.advisor.source import is_named_code, short_frame
@@ -15,7 +15,6 @@ from trnscope.advisor.words import percent
 from trnscope.analysis.names import slices_named
 from trnscope.store.tables import U32
 
-_NODES = re.compile(r"^autograd::engine::evaluate_function")
 _OWN = re.compile(r"^\w+Backward\d*$")
 LOW_SHARE, LIKELY_SHARE = 0.4, 0.85
 """What goes when hooks look at fewer steps or do less: assumptions of ours; high is all of it."""
@@ -68,7 +67,7 @@ class BackwardHooksRule(Rule):
     def check(self, context: StepContext) -> Iterator[Claim]:
         """One claim over the outermost functions that autograd's nodes call."""
         frames = slices_named(context.trace, context.frames(), is_named_code)
-        frames = frames[context.lies_in(frames, context.ops(_NODES))]
+        frames = frames[context.lies_in(frames, context.ops(BACKWARD_NODES))]
         frames = context.outermost(frames[~context.lies_in(frames, context.ops(_OWN))])
         if frames.size == 0:
             return

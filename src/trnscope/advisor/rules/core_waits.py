@@ -10,15 +10,13 @@ from trnscope.advisor.context import StepContext
 from trnscope.advisor.finding import Confidence
 from trnscope.advisor.removal import HostCut, Removal
 from trnscope.advisor.rule import Claim, Need, Rule
+from trnscope.advisor.rules.launch_bound import BUSY_ENOUGH
 from trnscope.advisor.rules.neuron_work import programs
 from trnscope.advisor.words import percent
 from trnscope.analysis.breakdown import device_breakdown
 from trnscope.analysis.devices import device_work
 from trnscope.model.intervals import I64, Intervals
 
-BUSY_ENOUGH = 0.8
-"""A core that works more than this share of the time is not short of work; VTune flags a device
-under 80 %, and the Neuron guides aim at it."""
 LOW_SHARE, LIKELY_SHARE, HIGH_SHARE = 0.3, 0.5, 0.85
 """Of the host's own time while the core idles: from fewer and larger graphs to one launch a step.
 Assumptions of ours."""

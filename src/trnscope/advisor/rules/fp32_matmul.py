@@ -10,6 +10,7 @@ import numpy as np
 
 from trnscope.advisor.context import StepContext
 from trnscope.advisor.finding import Confidence
+from trnscope.advisor.needs import has_device_of
 from trnscope.advisor.removal import DeviceCut, Removal
 from trnscope.advisor.rule import Claim, Need, Rule
 from trnscope.advisor.words import percent
@@ -86,7 +87,7 @@ class Fp32MatmulRule(Rule):
             return
         everything = Removal((), (DeviceCut(kernels),))
         at_most = 1.0 - 1.0 / ratio
-        likely = at_most if _is_neuron(context) else LIKELY_SHARE
+        likely = at_most if has_device_of(context.trace, DeviceKind.NEURON) else LIKELY_SHARE
         yield Claim(
             title="Matrix products run in float32, without the device's matrix units",
             evidence=kernels,
@@ -114,17 +115,12 @@ def _by_name(context: StepContext) -> U32:
 def _by_type(context: StepContext) -> U32:
     """Work of a NeuronCore that ops on float32 launched."""
     types = context.trace.attribute("input_types")
-    if types is None or not _is_neuron(context):
+    if types is None or not has_device_of(context.trace, DeviceKind.NEURON):
         return np.empty(0, np.uint32)
     ops = context.ops(_PRODUCTS)
     has, text = types.of(ops)
     plain = {one for one in np.unique(text[has]).tolist() if _is_plain(context.trace.strings[one])}
     return context.launched_in(ops[has & np.isin(text, list(plain))])
-
-
-def _is_neuron(context: StepContext) -> bool:
-    devices = [track.device for track in context.trace.tracks if track.device is not None]
-    return any(device.kind is DeviceKind.NEURON for device in devices)
 
 
 def _is_plain(types: str) -> bool:

@@ -12,10 +12,9 @@ from trnscope.advisor.finding import Confidence
 from trnscope.advisor.rule import Claim, Rule
 from trnscope.advisor.words import percent
 from trnscope.analysis.launch import launch_calls, launches_without_work
-from trnscope.model.kinds import TrackKind
+from trnscope.model.kinds import INSIDE_DEVICE
 from trnscope.store.reader import Trace
 
-_INSIDE = (TrackKind.DEVICE_ENGINE, TrackKind.DEVICE_QUEUE)
 MOST_UNLINKED = 0.4
 """Of the device time without a launch; beyond, what the host has to do with it is unknown. Ours."""
 
@@ -127,7 +126,7 @@ def _unlinked_share(trace: Trace) -> float:
     Engines and queues of a device profile do not count: it shows no host by design.
     """
     work, dur = trace.launches.device_slice, trace.slices.dur_ns
-    inside = [track.kind in _INSIDE for track in trace.tracks]
+    inside = [track.kind in INSIDE_DEVICE for track in trace.tracks]
     unlinked = work[~trace.launches.has_launch]
     unlinked = unlinked[~np.array(inside, np.bool_)[trace.slices.track[unlinked]]]
     return int(dur[unlinked].sum()) / max(int(dur[work].sum()), 1)

@@ -9,6 +9,7 @@ import numpy as np
 
 from trnscope.advisor.context import StepContext
 from trnscope.advisor.finding import Confidence
+from trnscope.advisor.needs import has_device_of
 from trnscope.advisor.removal import HostCut, Removal
 from trnscope.advisor.replay import Replay
 from trnscope.advisor.rule import Claim, Need, Rule
@@ -21,7 +22,7 @@ _ANY = re.compile("")
 _LAUNCH = re.compile(r"Launch|nrt_execute|Enqueue")
 BUSY_ENOUGH = 0.8
 """A device that works more than this share of the time is not short of launches; VTune flags a
-GPU under 80 %."""
+GPU under 80 %, and the Neuron guides aim at it."""
 LEAST_LAUNCHES = 50
 """Launches per step; below, it is not launching that takes the time. Ours."""
 MOST_PER_LAUNCH_NS = 200_000
@@ -108,8 +109,7 @@ class LaunchBoundRule(Rule):
 
 
 def _how_to_compile(context: StepContext) -> str:
-    devices = [track.device for track in context.trace.tracks if track.device is not None]
-    is_neuron = any(device.kind is DeviceKind.NEURON for device in devices)
+    is_neuron = has_device_of(context.trace, DeviceKind.NEURON)
     return 'backend="neuron"' if is_neuron else 'mode="reduce-overhead"'
 
 

@@ -12,6 +12,7 @@ from trnscope.advisor.context import StepContext
 from trnscope.advisor.finding import Confidence
 from trnscope.advisor.removal import DeviceCut, Removal
 from trnscope.advisor.rule import Claim, Need, Rule
+from trnscope.advisor.rules.launch_bound import BUSY_ENOUGH
 from trnscope.advisor.rules.neuron_work import programs_of
 from trnscope.advisor.words import percent
 from trnscope.store.tables import U32
@@ -30,8 +31,6 @@ START_NS = 11_000
 MOST_OF_DEVICE = 0.5
 """Device time of these programs that goes at the most: starts, and values that stay on the chip.
 Assumption of ours; likely are the starts alone, low is none."""
-BUSY_ENOUGH = 0.8
-"""A core that works more than this share of the time does not wait for launches, as for HO02."""
 
 
 class ProgramPerOpRule(Rule):
