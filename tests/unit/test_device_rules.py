@@ -25,6 +25,7 @@ from tests.unit.rule_cases_device import (
     program,
     reduce,
     tables,
+    transfers,
     traveling,
 )
 from trnscope.advisor.finding import Confidence, Explanation, Finding
@@ -118,11 +119,37 @@ def test_compiling_that_ends_with_the_first_steps_happens_once(
 
 
 def test_small_transfers_lose_what_their_bytes_would_not_take(tmp_path: Path) -> None:
-    # 16 KiB are 128 bytes a partition: 128 / 2440 of the rate, so 94.75 % of 5 µs are lost.
+    # 16 KiB are 128 bytes a partition. An engine of a Trainium2 moves 19.484 bytes a ns, and needs
+    # 125 ns for the least piece: 2,435.5 bytes, so that 128 / 2435.5 of the rate is reached.
     result = explain(moving(16 << 10, 5_000)(tmp_path))
-    lost = round(5_000 * (1 - 128 / 2440))
+    lost = round(5_000 * (1 - 128 / (125 * 19.484375)))
     assert times(result, "NE06") == (round(0.5 * lost), round(0.8 * lost), lost)
     assert "NE08" not in {one.code for one in result.findings}, "that time is the small ones'"
+
+
+@pytest.mark.parametrize(
+    ("instance", "each", "is_small"),
+    [
+        ("trn2.3xlarge", 1000, True),  # less than half of 2,435.5 bytes
+        ("trn1.2xlarge", 1000, False),  # 78.8 ns at 17 bytes/ns: 1,339.6 bytes
+        ("trn1.2xlarge", 600, True),
+        ("trn9.2xlarge", 100, False),  # an unknown chip: no size is called small
+    ],
+)
+def test_what_is_small_depends_on_the_chip(
+    tmp_path: Path, instance: str, each: int, is_small: bool
+) -> None:
+    path = write_tables(
+        tmp_path / "profile",
+        {
+            "Instruction": instructions("vector", 1_000),
+            "DmaPacketAggregated": transfers(128 * each, 5_000),
+            "Metadata": [{"instance_type": instance}],
+        },
+    )
+    result = explain(OpenedProfile((read(path, tmp_path),)))
+    found = {one.code for one in result.findings}
+    assert ("NE06" in found, "NE08" in found) == (is_small, not is_small)
 
 
 def test_a_large_transfer_of_small_pieces_is_known_by_its_rate(tmp_path: Path) -> None:

@@ -137,6 +137,11 @@ class NeuronCore:
         share = self.hbm_bytes_per_ns * self.hbm_sustained / self.cores_per_chip
         return min(self.dma.engines * self.dma.engine_bytes_per_ns, share)
 
+    @property
+    def dma_efficient_bytes(self) -> float:
+        """Of a descriptor: what an engine moves at the full rate in the least time of one."""
+        return self.dma.ring_descriptor_ns * self.dma_bytes_per_ns / self.dma.engines
+
 
 @dataclass(frozen=True)
 class Instance:

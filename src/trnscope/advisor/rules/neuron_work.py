@@ -11,6 +11,9 @@ import numpy as np
 
 from trnscope.advisor.context import StepContext, once_per_context
 from trnscope.advisor.removal import DeviceCut, Removal
+from trnscope.errors import UnknownHardwareError
+from trnscope.hardware.chips import find
+from trnscope.hardware.neuroncore import load_core
 from trnscope.model.intervals import Intervals
 from trnscope.model.kinds import DeviceKind, SliceKind, TrackKind
 from trnscope.store.tables import F64, U32
@@ -87,10 +90,10 @@ class EngineTime:
         return time
 
 
-EFFICIENT_BYTES = 2440
-"""Of a transfer in each of 128 partitions, from which on it runs at the full rate: public
-measurements of DMA efficiency on Trainium2 follow bytes / max(bytes, 2440) within 4 %."""
 PARTITIONS = 128
+"""A transfer has a piece in each; a piece takes a least time, whatever its size. It runs at the
+full rate from the bytes on that the chip moves in that time: 2,436 on Trainium2 (public
+measurements of DMA efficiency follow bytes / max(bytes, 2440) within 4 %), 1,340 on Trainium1."""
 LEAST_LOST = 0.5
 """Of a transfer's time, that an efficient one would not take, for it to count as small."""
 SCATTERED_RATE = 0.1
@@ -116,7 +119,9 @@ def small_transfers(context: StepContext, found: EngineTime) -> SmallTransfers |
         return None
     has, value = known.of(found.transfers)
     dur = np.maximum(context.trace.slices.dur_ns[found.transfers], 1).astype(np.float64)
-    lost = np.where(has & (value > 0), _lost(value.astype(np.float64), dur, _dma_rate(context)), 0)
+    efficient = _efficient_bytes(context, found.transfers)
+    share = _lost(value.astype(np.float64), dur, efficient, _dma_rate(context))
+    lost = np.where(has & (value > 0), share, 0)
     small = lost >= LEAST_LOST
     if not small.any():
         return None
@@ -128,10 +133,22 @@ def small_transfers(context: StepContext, found: EngineTime) -> SmallTransfers |
     return SmallTransfers(ids, share, time.total)
 
 
-def _lost(num_bytes: F64, dur: F64, rate: float | None) -> F64:
+def _efficient_bytes(context: StepContext, transfers: U32) -> float:
+    """Of a piece, by the chip; 0, so that no size is small, where the chip is not known."""
+    numbers = np.unique(context.trace.slices.track[transfers]).tolist()
+    devices = (context.trace.tracks[number].device for number in numbers)
+    names = {None if device is None else device.name for device in devices}
+    name = names.pop() if len(names) == 1 else None
+    try:
+        return 0.0 if name is None else load_core(find(name).name).dma_efficient_bytes
+    except UnknownHardwareError:
+        return 0.0
+
+
+def _lost(num_bytes: F64, dur: F64, efficient: float, rate: float | None) -> F64:
     """Of each transfer's time, what an efficient one would not take: by its size, or its rate."""
-    each = num_bytes / PARTITIONS
-    by_size = np.asarray(1.0 - each / np.maximum(each, EFFICIENT_BYTES), np.float64)
+    each = np.maximum(num_bytes / PARTITIONS, 1e-9)
+    by_size = np.asarray(1.0 - each / np.maximum(each, efficient), np.float64)
     if rate is None:
         return by_size
     reached = num_bytes / dur / rate
