@@ -262,6 +262,12 @@ def test_a_table_counts_with_its_share_of_an_op_over_all_parameters(tmp_path: Pa
     assert finding.likely_ns == pytest.approx(0.95 * 800_000, abs=2)
 
 
+def test_gradients_are_to_be_dropped_by_name(tmp_path: Path) -> None:
+    # Before PyTorch 2.0 a plain zero_grad() fills with zeros.
+    advice = tries(explain(CASES["HO12"].fires(tmp_path)), "HO12")
+    assert "zero_grad(set_to_none=True)" in advice
+
+
 def test_attention_is_not_made_causal(tmp_path: Path) -> None:
     # A softmax and two products say nothing of the mask: an encoder's looks the same.
     advice = tries(explain(CASES["OP08"].fires(tmp_path)), "OP08")

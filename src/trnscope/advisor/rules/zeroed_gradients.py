@@ -55,7 +55,8 @@ class ZeroedGradientsRule(Rule):
 
     What to try
     -----------
-    `optimizer.zero_grad()`, which drops them; `p.grad = None` in a loop of your own.
+    `optimizer.zero_grad(set_to_none=True)`, which drops them (the default since PyTorch 2.0);
+    `p.grad = None` in a loop of your own.
 
     References
     ----------
@@ -87,8 +88,8 @@ class ZeroedGradientsRule(Rule):
             low=everything.scaled(LOW_SHARE),
             confidence=Confidence.MEDIUM,
             tries=(
-                "optimizer.zero_grad() without set_to_none=False; in a loop of your own p.grad = "
-                "None in place of p.grad.zero_()",
+                "optimizer.zero_grad(set_to_none=True), which is the default since PyTorch 2.0; in "
+                "a loop of your own p.grad = None in place of p.grad.zero_()",
             ),
             how="the steps replayed without filling and without backward's sums onto the zeros",
         )
