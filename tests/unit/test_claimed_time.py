@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.unit.made_trace import MadeTrace
-from tests.unit.rule_cases import CASES
+from tests.unit.rule_cases import CASES, MULTI
 from tests.unit.rule_cases_device import (
     instructions,
     spilling,
@@ -19,6 +19,7 @@ from tests.unit.rule_cases_device import (
 from trnscope.advisor.claimed_time import ClaimedTime
 from trnscope.advisor.explain import explain
 from trnscope.advisor.finding import Explanation, Finding
+from trnscope.advisor.recording import Recording
 from trnscope.model.intervals import Intervals
 from trnscope.opened import OpenedProfile
 from trnscope.report.explain import explain_lines
@@ -132,6 +133,26 @@ def test_rare_work_is_compared_with_the_mean_of_all_steps(tmp_path: Path) -> Non
     assert "about 450 µs of each step, 30 % of it" in text
 
 
+def test_waits_for_batches_are_compared_with_the_judged_steps(tmp_path: Path) -> None:
+    # The last step takes 12,000 µs; in the others a second worker hides 900 of 1,900 µs.
+    made = MadeTrace(tmp_path)
+
+    def step() -> None:
+        made.range(MULTI, 900)
+        made.op("aten::mm", 1000)
+
+    made.steps(7, step)
+    made.step(lambda: made.op("aten::mm", 12_000))
+    profile = made.open()
+    recording = Recording(num_cpus=4, num_workers=1)
+    result = explain(profile, recordings=(recording,))
+    assert likely(result) == {"IN05": 900_000}
+    (waits,) = timed(result)
+    assert waits.share_of_step == pytest.approx(900 / 1_900)
+    assert "a step of 1.90 ms would be about 900 µs shorter" in result.verdict.text
+    assert result.together_ns == 900_000
+
+
 def test_transfers_are_of_spills_or_of_other_data(tmp_path: Path) -> None:
     # For 5 of 10 µs only transfers run. Spills are half of the traffic: 60 % of 2.5 µs; of the
     # other half 40 % go. Where they are 60 % of it, the rest is no finding of its own.
@@ -149,8 +170,11 @@ def test_small_transfers_leave_the_others_whole(tmp_path: Path) -> None:
     rows[0] |= {"start_ts": 1_000, "end_ts": 3_000}
     rows[1] |= {"start_ts": 5_000, "end_ts": 9_000, "id": 4}
     profile = tables(Instruction=instructions("vector", 1_000), DmaPacketAggregated=rows)(tmp_path)
-    lost = round((1 - 128 / 2440) * 2_000)
-    assert likely(explain(profile)) == {"NE08": 1_600, "NE06": round(0.8 * lost)}
+    lost = (1 - 128 / 2440) * 2_000
+    assert likely(explain(profile)) == {
+        "NE08": 1_600,
+        "NE06": pytest.approx(0.8 * lost, rel=0.001),
+    }
 
 
 @pytest.mark.parametrize(("ns", "saved"), [(1_100, []), (1_300, [520])])
