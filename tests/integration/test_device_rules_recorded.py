@@ -59,3 +59,34 @@ def test_what_checkpointing_computes_again_is_found(
         (trace,) = opened.traces
         names = {trace.strings[int(trace.slices.name[at])] for at in found[0].evidence}
         assert "aten::linear" in names and not any("backward" in name for name in names)
+
+
+class Product(torch.autograd.Function):
+    """A product with a backward of its own, which calls what a forward pass calls."""
+
+    @staticmethod
+    def forward(ctx: torch.autograd.function.FunctionCtx, x: Tensor, w: Tensor) -> Tensor:
+        """As ``linear`` does."""
+        ctx.save_for_backward(x, w)
+        return nn.functional.linear(x, w)
+
+    @staticmethod
+    def backward(
+        ctx: torch.autograd.function.FunctionCtx, *gradients: Tensor
+    ) -> tuple[Tensor, ...]:
+        """Two products."""
+        x, w = ctx.saved_tensors  # type: ignore[attr-defined]
+        (of_y,) = gradients
+        return nn.functional.linear(of_y, w.t()), nn.functional.linear(of_y.t(), x.t())
+
+
+def test_a_backward_of_its_own_that_calls_layers_recomputes_nothing(tmp_path: Path) -> None:
+    layers = nn.ModuleList(nn.Linear(256, 256, bias=False) for _ in range(4))
+
+    def step() -> None:
+        x = torch.ones(256, 256)
+        for layer in layers:
+            x = Product.apply(x, layer.weight)
+        x.square().mean().backward()
+
+    assert "ME02" not in {one.code for one in recorded(tmp_path, step).explain().findings}

@@ -252,16 +252,16 @@ def traveling(dtype: str, in_nelems: int = GRADIENTS) -> Case:
 # Memory
 
 
-def recomputing(inside: bool) -> Case:
-    """An op of the forward pass, in backward or before it."""
+def recomputing(with_autograd: bool) -> Case:
+    """An op of the forward pass, and the same in backward, which autograd records or does not."""
+
+    def again(made: MadeTrace) -> None:
+        numbers = {"sequence_number": 2} if with_autograd else {}
+        made.op("aten::linear", 1000, **numbers)
 
     def write(made: MadeTrace) -> None:
-        made.op("aten::mm", 2000)
-        if inside:
-            made.op(BACKWARD, 2000, lambda: made.op("aten::linear", 1000))
-        else:
-            made.op("aten::linear", 1000)
-            made.op(BACKWARD, 2000)
+        made.op("aten::linear", 1000, sequence_number=1)
+        made.op(BACKWARD, 2000, lambda: again(made))
 
     return steps(write)
 
@@ -403,7 +403,7 @@ DEVICE_CASES: dict[str, RuleCases] = {
         micro_batches((True, True)), micro_batches((False, True)), KERNELS_ONLY
     ),
     "CM06": RuleCases(traveling("float32"), traveling("bfloat16"), KERNELS_ONLY),
-    "ME02": RuleCases(recomputing(inside=True), recomputing(inside=False), nothing),
+    "ME02": RuleCases(recomputing(True), recomputing(False), nothing),
     "ME03": RuleCases(adding(300), adding(600), host(("aten::add", 1000))),
     "DE01": RuleCases(blocks(24), blocks(70), CPU_ONLY),
     "DE02": RuleCases(

@@ -11,11 +11,14 @@ from trnscope.advisor.context import StepContext
 from trnscope.advisor.finding import Confidence
 from trnscope.advisor.rule import Claim, Need, Rule
 from trnscope.advisor.rules.memory_room import used_share
+from trnscope.advisor.rules.shapes import input_shapes
 from trnscope.advisor.words import percent
 from trnscope.model.intervals import Intervals
 from trnscope.store.tables import U32, Bool
 
 _BACKWARD = re.compile(r"^autograd::engine::evaluate_function")
+_CHECKPOINT = re.compile(r"^autograd::engine::evaluate_function: CheckpointFunctionBackward$")
+"""The node of a checkpoint with ``use_reentrant=True``; one without has no node of its own."""
 _ATEN = re.compile(r"^aten::")
 _FORWARD = re.compile(
     r"^aten::(linear|conv[123]d|layer_norm|rms_norm|batch_norm|group_norm|embedding|softmax"
@@ -35,8 +38,11 @@ class RecomputedForwardRule(Rule):
 
     What it finds
     -------------
-    Ops of the forward pass (`aten::linear`, convolutions, norms, attention) inside of backward.
-    Where the trace tells how much memory is used, only if it is less than 60 %.
+    Ops of the forward pass (`aten::linear`, convolutions, norms, attention) inside of backward: in
+    the node of a checkpoint, or where autograd records them (they carry a sequence number) and the
+    forward pass has the same ops of the same shapes in the same order. The backward of an
+    `autograd.Function` of the program's own runs without autograd and is none. Where the trace
+    tells how much memory is used, only if it is less than 60 %.
 
     Why it costs time
     -----------------
@@ -50,8 +56,10 @@ class RecomputedForwardRule(Rule):
 
     When it is wrong
     ----------------
-    Without it the batch may not fit: the trace shows memory only if it was recorded
-    (`trnscope run --memory`), and only what this run used.
+    A backward of the program's own that calls the same layers under `torch.enable_grad()` is found
+    too, though there is no `torch.utils.checkpoint` to leave out. Without it the batch may not fit:
+    the trace shows memory only if it was recorded (`trnscope run --memory`), and only what this run
+    used.
 
     Example
     -------
@@ -101,9 +109,12 @@ class RecomputedForwardRule(Rule):
 def _recomputed(context: StepContext) -> U32:
     """Outermost ops between the first and the last op of the forward pass in a part of backward."""
     slices = context.trace.slices
-    forward = context.ops(_FORWARD)
-    forward = forward[context.lies_in(forward, context.ops(_BACKWARD))]
-    forward = context.outermost(forward)
+    ops = context.outermost(context.ops(_FORWARD))
+    in_backward = context.lies_in(ops, context.ops(_BACKWARD))
+    again = ops[in_backward]
+    in_checkpoint = context.lies_in(again, context.ops(_CHECKPOINT))
+    repeated = _repeated(context, again[~in_checkpoint], ops[~in_backward])
+    forward = np.concatenate((again[in_checkpoint], repeated)).astype(np.uint32)
     if forward.size == 0:
         return forward
     parent = slices.parent[forward]
@@ -115,6 +126,31 @@ def _recomputed(context: StepContext) -> U32:
     np.maximum.at(last, group, end)
     inside = _within(context, Intervals.union_of(first, last), np.unique(slices.track[forward]))
     return context.outermost(inside)
+
+
+def _repeated(context: StepContext, again: U32, before: U32) -> U32:
+    """Ops of backward, by their parent, whose row of names and shapes the forward pass has too."""
+    again, before = _recorded_by_autograd(context, again), _recorded_by_autograd(context, before)
+    letters: dict[object, str] = {}
+    forward = "".join(_letters(context, before, letters))
+    rows: dict[int, list[int]] = {}
+    for at, parent in enumerate(context.trace.slices.parent[again].tolist()):
+        rows.setdefault(parent, []).append(at)
+    words = _letters(context, again, letters)
+    kept = [at for row in rows.values() if "".join(words[k] for k in row) in forward for at in row]
+    return again[np.array(kept, np.int64)]
+
+
+def _recorded_by_autograd(context: StepContext, ids: U32) -> U32:
+    """Those that ran with gradients on: torch gives them a sequence number."""
+    numbers = context.trace.attribute("sequence_number")
+    return ids[:0] if numbers is None else ids[numbers.of(ids)[0]]
+
+
+def _letters(context: StepContext, ids: U32, known: dict[object, str]) -> list[str]:
+    """A character for each op, the same for the same name and shapes."""
+    keys = zip(context.names(ids), input_shapes(context, ids), strict=True)
+    return [known.setdefault(key, chr(len(known))) for key in keys]
 
 
 def _within(context: StepContext, time: Intervals, tracks: U32) -> U32:
