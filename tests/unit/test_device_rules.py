@@ -29,7 +29,8 @@ from tests.unit.rule_cases_device import (
     traveling,
 )
 from trnscope.advisor.finding import Confidence, Explanation, Finding
-from trnscope.model.kinds import DeviceKind
+from trnscope.model.kinds import DeviceKind, SliceKind, TrackKind
+from trnscope.model.track import Device, Track
 from trnscope.opened import OpenedProfile
 from trnscope.opened import explain_profile as explain
 from trnscope.report.explain import explain_lines
@@ -116,6 +117,23 @@ def test_compiling_that_ends_with_the_first_steps_happens_once(
             each = 1_000_000 * len(steps_of) // 6
             assert times(result, "NE03") == (round(each / 2), each, each)
             assert of(result, "NE03").confidence is Confidence.MEDIUM
+
+
+def test_what_one_device_computes_hides_nothing_of_another(tmp_path: Path) -> None:
+    # On device 0 Vector works alone for 9 of 10 µs, as above. On device 1 Tensor works 9.9.
+    made = MadeTrace(tmp_path)
+    for device, engine, start, end in (
+        (0, "vector", 0, 9_000),
+        (0, "tensor", 9_900, 10_000),
+        (1, "tensor", 0, 9_900),
+    ):
+        owner = Device(DeviceKind.NEURON, device, "AWS Trainium2")
+        track = Track(
+            TrackKind.DEVICE_ENGINE, owner.label, engine, thread_name=engine, device=owner
+        )
+        number = made.builder.track(track)
+        made.builder.slice(number, "OP", start, end - start, SliceKind.INSTRUCTION)
+    assert times(explain(made.open()), "NE07") == (2_250, 4_500, 9_000)
 
 
 def test_small_transfers_lose_what_their_bytes_would_not_take(tmp_path: Path) -> None:

@@ -59,8 +59,10 @@ def programs_of(context: StepContext, ops: U32) -> U32:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class EngineTime:
-    """When the engines and the DMA queues of the NeuronCores worked in the window."""
+    """When the engines and the DMA queues of one device worked in the window."""
 
+    device: int
+    """Its index."""
     engines: dict[str, Intervals]
     """By name; the physical cores of one device run the same program and count once."""
     instructions: dict[str, U32]
@@ -167,22 +169,46 @@ def _dma_rate(context: StepContext) -> float | None:
 
 @once_per_context
 def engine_time(context: StepContext) -> EngineTime | None:
-    """Absent where neither engines nor queues were recorded."""
+    """Of the device whose programs take longest; absent where neither engines nor queues were
+    recorded.
+
+    Devices are not added up: the Tensor engine of one hides nothing of another's transfers.
+    """
+    by_device: defaultdict[int, list[int]] = defaultdict(list)
+    for kind in (TrackKind.DEVICE_ENGINE, TrackKind.DEVICE_QUEUE):
+        for track in neuron_tracks(context, kind):
+            by_device[device_of(context, track)].append(track)
+    times = [_time_of(context, device, tracks) for device, tracks in by_device.items()]
+    known = [time for time in times if time is not None]
+    return max(known, key=lambda time: time.whole.total, default=None)
+
+
+def _time_of(context: StepContext, device: int, tracks: list[int]) -> EngineTime | None:
+    """Of one device, by its tracks; absent where they are no engines that compute."""
     slices = context.trace.slices
     ids = context.inside(slices.of_kind(*_PARTS))
     by_engine: defaultdict[str, list[U32]] = defaultdict(list)
-    for track in neuron_tracks(context, TrackKind.DEVICE_ENGINE):
+    queues = []
+    for track in tracks:
         name = _CORE.sub("", _name_of(context, track))
-        if name in COMPUTING:
+        if context.trace.tracks[track].kind is TrackKind.DEVICE_QUEUE:
+            queues.append(track)
+        elif name in COMPUTING:
             by_engine[name].append(ids[slices.track[ids] == track])
-    queues = neuron_tracks(context, TrackKind.DEVICE_QUEUE)
     if not by_engine and not queues:
         return None
     transfers = np.asarray(ids[np.isin(slices.track[ids], queues)], np.uint32)
     instructions = {name: np.concatenate(parts) for name, parts in by_engine.items()}
     engines = {name: context.union_of(found) for name, found in instructions.items()}
     dma = context.union_of(transfers)
-    return EngineTime(engines, instructions, dma, transfers, _whole(context, engines, dma))
+    whole = _whole(context, device, engines, dma)
+    return EngineTime(device, engines, instructions, dma, transfers, whole)
+
+
+def device_of(context: StepContext, track: int) -> int:
+    """The index of a track's device; -1 for the host's."""
+    device = context.trace.tracks[track].device
+    return -1 if device is None else device.index
 
 
 def _name_of(context: StepContext, track: int) -> str:
@@ -190,8 +216,14 @@ def _name_of(context: StepContext, track: int) -> str:
     return found.thread_name or found.thread
 
 
-def _whole(context: StepContext, engines: dict[str, Intervals], dma: Intervals) -> Intervals:
-    ran = context.union_of(programs(context))
+def _whole(
+    context: StepContext, device: int, engines: dict[str, Intervals], dma: Intervals
+) -> Intervals:
+    """When this device's programs ran."""
+    streams = neuron_tracks(context, TrackKind.DEVICE_STREAM)
+    mine = [track for track in streams if device_of(context, track) == device]
+    ids = programs(context)
+    ran = context.union_of(ids[np.isin(context.trace.slices.track[ids], mine)])
     if len(ran):
         return ran
     everything = dma

@@ -9,7 +9,12 @@ import numpy as np
 from trnscope.advisor.context import StepContext
 from trnscope.advisor.finding import Confidence
 from trnscope.advisor.rule import Claim, Need, Rule
-from trnscope.advisor.rules.neuron_work import engine_time, neuron_tracks, shorter_programs
+from trnscope.advisor.rules.neuron_work import (
+    device_of,
+    engine_time,
+    neuron_tracks,
+    shorter_programs,
+)
 from trnscope.advisor.words import percent
 from trnscope.model.kinds import SliceKind, TrackKind
 from trnscope.store.tables import U32
@@ -65,8 +70,11 @@ class ThrottledRule(Rule):
 
     def check(self, context: StepContext) -> Iterator[Claim]:
         """One claim over the throttled stretches."""
-        found, ids = engine_time(context), _throttled(context)
-        if found is None or found.whole.total == 0 or ids.size == 0:
+        found = engine_time(context)
+        if found is None or found.whole.total == 0:
+            return
+        ids = _throttled(context, found.device)
+        if ids.size == 0:
             return
         outside = found.whole.subtract(context.union_of(ids))
         share = 1.0 - outside.total / found.whole.total
@@ -94,12 +102,13 @@ class ThrottledRule(Rule):
         )
 
 
-def _throttled(context: StepContext) -> U32:
+def _throttled(context: StepContext, device: int) -> U32:
     trace = context.trace
     tracks = [
         track
         for track in neuron_tracks(context, TrackKind.DEVICE_STREAM)
-        if "throttling" in (trace.tracks[track].thread_name or trace.tracks[track].thread)
+        if device_of(context, track) == device
+        and "throttling" in (trace.tracks[track].thread_name or trace.tracks[track].thread)
     ]
     ids = context.inside(trace.slices.of_kind(SliceKind.DEVICE_ANNOTATION))
     return np.asarray(ids[np.isin(trace.slices.track[ids], tracks)], np.uint32)
