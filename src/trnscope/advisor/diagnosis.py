@@ -49,6 +49,8 @@ class Diagnosis:
     _replayed: Removal = field(default_factory=Removal)
     """By the others, without what is in ``_direct``."""
     _time: ClaimedTime = field(default_factory=ClaimedTime)
+    _more_time: list[tuple[Intervals, float]] = field(default_factory=list)
+    """Not yet in ``_time``: few traces have a claim that asks for it."""
     _direct_ns: int = 0
 
     def run(self) -> Diagnosis:
@@ -125,6 +127,9 @@ class Diagnosis:
                 return 1.0
             rest = replay.saved_ns(claim.likely.without(self._claimed))
             return min(1.0, rest / whole.likely_ns)
+        for time, share in self._more_time:
+            self._time = self._time.plus(time, share)
+        self._more_time.clear()
         return self._time.free_share(_direct_time(claim))
 
     def _likely_ns(self, replay: Replay, likely: Removal) -> int:
@@ -174,12 +179,12 @@ class Diagnosis:
         if claim.direct_ns is None or (claim.direct_of_judged and claim.direct_time is None):
             for cut in gone.host:
                 if cut.track == self.context.main:
-                    self._time = self._time.plus(cut.time, cut.share)
+                    self._more_time.append((cut.time, cut.share))
             return
         time = _direct_time(claim)
         num_steps = _num_steps(self.context, claim)
         share = min(1.0, claim.direct_ns[2] * num_steps / max(time.total, 1))
-        self._time = self._time.plus(time, share)
+        self._more_time.append((time, share))
 
 
 def finding_of(
