@@ -306,6 +306,21 @@ def freezing() -> Step:
     return training(lambda: frozen.train()(x), list(frozen.parameters()), Tensor.mean)
 
 
+def compiled_without_code() -> Step:
+    """Pieces that a backend runs op by op: the trace shows no compiled code in them."""
+    torch.compiler.reset()
+    layers = nn.ModuleList(nn.Sequential(nn.Linear(64, 64), nn.ReLU()) for _ in range(10))
+    pieces = [torch.compile(one, backend="aot_eager") for one in layers]
+
+    def model() -> Tensor:
+        x = torch.ones(64, 64)
+        for piece in pieces:
+            x = piece(x)
+        return x
+
+    return training(model, list(layers.parameters()))
+
+
 class Noise(Dataset[Tensor]):
     """Samples, made by the dataset or left to the training loop (the fault)."""
 
@@ -388,6 +403,7 @@ LOOK_ALIKES: dict[str, tuple[str, Callable[[], Step]]] = {
     "distillation": ("HO09", lambda: distilling(False)),
     "distillation, the teacher first": ("HO09", lambda: distilling(True)),
     "frozen norm": ("HO09", freezing),
+    "pieces without code": ("CO04", compiled_without_code),
 }
 """Programs without the fault, which a rule once took for it."""
 NEED_STACKS = {"IN07", "IN08", "HO08", "HO09", "HO11"}

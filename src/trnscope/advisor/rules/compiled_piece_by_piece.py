@@ -33,7 +33,9 @@ class CompiledPieceByPieceRule(Rule):
     -------------
     At least eight runs of compiled code per step, of the same few pieces again and again
     (`Torch-Compiled Region: 0/1` for each layer), and the time in them that is not the compiled
-    code itself (`## Call CompiledFxGraph ... ##`), forward and backward.
+    code itself (`## Call CompiledFxGraph ... ##`), forward and backward. Calls that show no such
+    code are left out: with `backend="aot_eager"` or a backend of your own, what works in them
+    cannot be told from what is around it.
 
     Why it costs time
     -----------------
@@ -72,12 +74,15 @@ class CompiledPieceByPieceRule(Rule):
 
     def check(self, context: StepContext) -> Iterator[Claim]:
         """One claim over what is around the compiled code."""
-        ids, names = regions(context)
-        runs, pieces = ids.size // context.window.num_steps, len(set(names))
+        ids, _ = regions(context)
+        runs_code = context.ops(_CODE)
+        outer = context.outermost(np.concatenate((ids, context.ops(_BACKWARD))).astype(np.uint32))
+        outer = outer[context.holds(outer, runs_code)]
+        ids = ids[context.lies_in(ids, outer)]
+        runs, pieces = ids.size // context.window.num_steps, len(set(context.names(ids)))
         if runs < max(LEAST_RUNS, LEAST_RUNS_EACH * pieces):
             return
-        outer = np.concatenate((ids, context.ops(_BACKWARD))).astype(np.uint32)
-        code = context.time_by_thread(context.ops(_CODE))
+        code = context.time_by_thread(runs_code)
         cuts = tuple(
             HostCut(track, time.subtract(code[track]) if track in code else time)
             for track, time in context.time_by_thread(outer).items()
