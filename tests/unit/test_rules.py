@@ -242,6 +242,25 @@ def test_norms_that_are_only_logged_clip_nothing(
     assert found.get("HO10") == (960_000 if is_clipping else None)
 
 
+@pytest.mark.parametrize("number", [12, 20])
+def test_several_optimizers_count_a_norm_once(tmp_path: Path, number: int) -> None:
+    made = MadeTrace(tmp_path)
+
+    def step() -> None:
+        made.op("aten::addmm", 1000)
+        made.op("autograd::engine::evaluate_function: AddmmBackward0", 500)
+        for _ in range(number):
+            made.op("aten::linalg_vector_norm", 20)
+            made.op("aten::mul_", 20)
+        made.range("Optimizer.step#SGD.step", 100)
+        made.range("Optimizer.step#Adam.step", 100)
+
+    found = [one for one in explain(made.steps(4, step).open()).findings if one.code == "HO10"]
+    assert [one.title for one in found] == (
+        ["Gradients are clipped one at a time: 20 norms per step"] if number == 20 else []
+    )
+
+
 def test_a_table_counts_with_its_share_of_an_op_over_all_parameters(tmp_path: Path) -> None:
     # The table holds 3/4 of the parameters: 600 of the 800 µs of the optimizer, and the 200 of the
     # dense backward; 95 % of that goes.

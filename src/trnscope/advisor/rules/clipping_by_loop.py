@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 
@@ -123,16 +124,18 @@ def _num_scaled(context: StepContext, ops: U32, number: int) -> int:
 
 
 def _stretches(context: StepContext, norms: U32) -> tuple[I64, I64, U32]:
-    """From the first norm between a backward and the optimizer's step to that step; the norms."""
+    """From the first norm between a backward and the next optimizer's step to that step; the norms,
+    each once though several optimizers follow."""
     slices = context.trace.slices
     nodes = context.ops(_NODES)
     backward_end = np.sort(slices.start_ns[nodes] + slices.dur_ns[nodes])
     begin, end, kept = [], [], [norms[:0]]
     at = slices.start_ns[norms]
     steps = np.sort(slices.start_ns[context.on_main(context.ranges(_STEP))])
-    for step in steps.tolist():
+    for before, step in pairwise([context.window.start_ns, *steps.tolist()]):
         place = int(np.searchsorted(backward_end, step)) - 1
-        mine = norms[(at >= backward_end[place]) & (at < step)] if place >= 0 else norms[:0]
+        first = max(before, int(backward_end[place])) if place >= 0 else step
+        mine = norms[(at >= first) & (at < step)]
         if mine.size:
             begin.append(int(slices.start_ns[mine].min()))
             end.append(step)
