@@ -122,8 +122,8 @@ def small_transfers(context: StepContext, found: EngineTime) -> SmallTransfers |
     has, value = known.of(found.transfers)
     dur = np.maximum(context.trace.slices.dur_ns[found.transfers], 1).astype(np.float64)
     efficient = _efficient_bytes(context, found.transfers)
-    share = _lost(value.astype(np.float64), dur, efficient, _dma_rate(context))
-    lost = np.where(has & (value > 0), share, 0)
+    each = _lost(value.astype(np.float64), dur, efficient, _dma_rate(context))
+    lost = np.where(has & (value > 0), each, 0)
     small = lost >= LEAST_LOST
     if not small.any():
         return None
