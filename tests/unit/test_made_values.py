@@ -30,6 +30,13 @@ def test_sines_are_of_positions() -> None:
     assert made.take(op("triu", (8, 8), None)) and not made.take(op("sin", (8, 8)))
 
 
+def test_zeros_have_no_triangle() -> None:
+    made = MadeValues()
+    made.make(OpInputs("aten::zeros", (None,), (), ("[8, 8]",)))
+    assert not made.take(op("tril", (8, 8), None)) and made.take(op("add", (8, 8), None))
+    assert made.take(op("tril", (8, 8), None)), "of something else by now"
+
+
 def test_views_of_another_size_are_taken_once() -> None:
     made = MadeValues()
     made.make(ones("[8, 8]"))

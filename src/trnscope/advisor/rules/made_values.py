@@ -12,6 +12,7 @@ from trnscope.advisor.rules.shapes import Dims, num_elements
 
 POSITIONS = frozenset(("aten::arange", "aten::linspace"))
 _OF_POSITIONS = frozenset(("aten::sin", "aten::cos"))
+_TRIANGLES = frozenset(("aten::triu", "aten::tril"))
 _GROWS, _CUTS = frozenset(("aten::expand",)), frozenset(("aten::slice", "aten::select"))
 _JOINS = frozenset(("aten::cat", "aten::stack"))
 COMPARISONS = frozenset(("aten::ge", "aten::gt", "aten::le", "aten::lt"))
@@ -66,6 +67,8 @@ class MadeValues:
     makers: int = 0
     _is_position: dict[int, bool] = field(default_factory=dict)
     """By number of elements."""
+    _blank: set[int] = field(default_factory=set)
+    """Sizes of nothing but zeros, which have no use for a triangle: one of this size is of data."""
     _unseen: int = 0
     """Rows of positions whose length no op showed yet."""
     _grown: list[tuple[int, bool]] = field(default_factory=list)
@@ -79,11 +82,15 @@ class MadeValues:
             self._unseen += 1
         elif op.made is not None:
             self._add(num_elements(op.made), False)
+            if op.name == "aten::zeros":
+                self._blank.add(num_elements(op.made))
 
     def take(self, op: OpInputs) -> bool:
         """Whether all that the op takes was made here; then its result is too."""
         tensors = op.tensors
         if op.has_data or not tensors or not self._are_enough(op.name, tensors):
+            return False
+        if op.name in _TRIANGLES and num_elements(tensors[0]) in self._blank:
             return False
         origins = [self._origin(shape) for shape in tensors]
         is_position = True in origins
@@ -115,6 +122,7 @@ class MadeValues:
         return None
 
     def _add(self, size: int, is_position: bool) -> bool:
+        self._blank.discard(size)
         self._is_position[size] = is_position and self._is_position.get(size, True)
         return self._is_position[size]
 
