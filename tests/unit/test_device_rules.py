@@ -151,18 +151,20 @@ def test_small_transfers_lose_what_their_bytes_would_not_take(tmp_path: Path) ->
         ("trn2.3xlarge", 1000, True),  # less than half of 2,435.5 bytes
         ("trn1.2xlarge", 1000, False),  # 78.8 ns at 17 bytes/ns: 1,339.6 bytes
         ("trn1.2xlarge", 600, True),
+        (None, 600, True),  # as JSON does: small on every chip
+        (None, 1000, False),
         ("trn9.2xlarge", 100, False),  # an unknown chip: no size is called small
     ],
 )
 def test_what_is_small_depends_on_the_chip(
-    tmp_path: Path, instance: str, each: int, is_small: bool
+    tmp_path: Path, instance: str | None, each: int, is_small: bool
 ) -> None:
     path = write_tables(
         tmp_path / "profile",
         {
             "Instruction": instructions("vector", 1_000),
             "DmaPacketAggregated": transfers(128 * each, 5_000),
-            "Metadata": [{"instance_type": instance}],
+            "Metadata": [{"instance_type": instance} if instance else {"explorer_version": "1"}],
         },
     )
     result = explain(OpenedProfile((read(path, tmp_path),)))

@@ -234,6 +234,12 @@ def _chip_names() -> list[str]:
     return sorted(p.stem for p in DATA.glob("*.toml") if _read(p).get("kind") == "neuron")
 
 
+@cache
+def least_dma_efficient_bytes() -> float:
+    """Of all chips with figures: a shorter descriptor is slow on each of them."""
+    return min(load_core(name).dma_efficient_bytes for name in _chip_names())
+
+
 def _known(names: list[str]) -> str:
     return "known: " + ", ".join(names)
 

@@ -13,7 +13,7 @@ from trnscope.advisor.context import StepContext, once_per_context
 from trnscope.advisor.removal import DeviceCut, Removal
 from trnscope.errors import UnknownHardwareError
 from trnscope.hardware.chips import find
-from trnscope.hardware.neuroncore import load_core
+from trnscope.hardware.neuroncore import least_dma_efficient_bytes, load_core
 from trnscope.model.intervals import Intervals
 from trnscope.model.kinds import DeviceKind, SliceKind, TrackKind
 from trnscope.store.tables import F64, U32
@@ -136,13 +136,16 @@ def small_transfers(context: StepContext, found: EngineTime) -> SmallTransfers |
 
 
 def _efficient_bytes(context: StepContext, transfers: U32) -> float:
-    """Of a piece, by the chip; 0, so that no size is small, where the chip is not known."""
+    """Of a piece, by the chip. Where the profile names none, the least of all chips; 0, so that no
+    size is small, where nothing is known of the one it names."""
     numbers = np.unique(context.trace.slices.track[transfers]).tolist()
     devices = (context.trace.tracks[number].device for number in numbers)
-    names = {None if device is None else device.name for device in devices}
+    names = {device.name for device in devices if device is not None}
     name = names.pop() if len(names) == 1 else None
+    if name is None:
+        return least_dma_efficient_bytes()
     try:
-        return 0.0 if name is None else load_core(find(name).name).dma_efficient_bytes
+        return load_core(find(name).name).dma_efficient_bytes
     except UnknownHardwareError:
         return 0.0
 

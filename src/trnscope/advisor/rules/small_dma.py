@@ -28,8 +28,9 @@ class SmallDmaRule(Rule):
     -------------
     DMA transfers that take at least twice as long as their bytes need, because they are small (in
     each of 128 partitions less than 1.2 KB on Trainium2, 0.7 on Trainium1 and Inferentia2, 1.4 on
-    Trainium3) or made of small pieces (less than a tenth of the DMA
-    engines' rate), with no engine working beside them, in a tenth of the programs' time or more.
+    Trainium3; where the profile names no chip, 0.7) or made of small pieces (less than a tenth of
+    the DMA engines' rate), with no engine working beside them, in a tenth of the programs' time or
+    more.
 
     Why it costs time
     -----------------
