@@ -30,7 +30,8 @@ accuracy is counted in Python at every step, and norm, attention and activation 
 ([`first_model.py`](../examples/llama/first_model.py)). Each turn below records it, takes the first
 finding of `trnscope explain` that an edit of `train.py` answers, and times the script without
 recording before and after that edit, in alternation. What is not faster is undone. The model's code
-stays as it is.
+stays as it is. Only the two times of one turn compare with one another: between turns, what else
+the machine does may change.
 """
 SCRIPT = Path(__file__).with_name("train.py")
 ROUNDS = 3
