@@ -32,10 +32,10 @@ def main() -> None:
     failed = _run(work, options)
     corpus = Corpus(options.folder)
     done = _score(corpus, cases, [twin for twin in twins if twin.half == options.half], damaged)
-    text = page(done, options.half, failed)
+    text = page(done, options.half, failed, options.device)
     if options.details:
         _show_details(done)
-    if options.only or options.device or options.details:
+    if options.only or options.details:
         print(text)
     else:
         PAGE.write_text(text)
@@ -46,7 +46,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.doctor", description=__doc__)
     parser.add_argument("--half", choices=HALVES, default="held")
     parser.add_argument("--only", action="append", metavar="KIND", help="only these faults")
-    parser.add_argument("--device", choices=("cpu", "neuron"))
+    parser.add_argument("--device", choices=("cpu", "neuron"), help="only the programs on it")
     parser.add_argument("--jobs", type=int, default=1, help="programs at a time")
     parser.add_argument("--details", action="store_true", help="each case; for the tuning half")
     parser.add_argument("--folder", type=Path, default=FOLDER)

@@ -22,15 +22,17 @@ The *healthy twin* of a program differs from it by the fault alone (`benchmarks/
 
 There are {kinds} kinds of fault, {programs} faulty programs, each kind mild and severe. A hash of
 its name puts each program into one of two halves. Rules and thresholds were worked on with the
-tuning half. **This page is about the {half} half**{note}.
+tuning half. **This page is about the {half} half**{note}.{part}
 """
 HELD_NOTE = ", of which nobody looked at single cases before the score was made"
+PART = " Only its programs {place} were run this time; the others are not in any figure below."
 AIMS = (0.90, 0.97, 0.03, 1.0, 0.25)
 
 
-def page(score: Score, half: str, failed: Sequence[str]) -> str:
-    """The whole page."""
+def page(score: Score, half: str, failed: Sequence[str], device: str | None = None) -> str:
+    """The whole page; ``device``: the only one whose programs were run."""
     head = HEAD.format(
+        part="" if device is None else PART.format(place=_place(device)),
         kinds=len({fault.kind for fault in FAULTS}),
         programs=sum(2 * len(fault.programs) for fault in FAULTS),
         half=half,
