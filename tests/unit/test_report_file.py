@@ -103,6 +103,10 @@ def test_a_file_is_replaced_only_when_asked(
     assert "exists" in capsys.readouterr().err
     assert run(["report", str(SMALL), "--out", str(out), "--overwrite"]) == 0
     assert out.read_text("utf-8") == before
+    capsys.readouterr()
+    assert run(["report", str(SMALL), "--out", str(out), "--overwrite", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document == {"schema": 1, "path": str(out), "size_bytes": out.stat().st_size}
 
 
 def test_a_page_of_another_form_is_refused(tmp_path: Path) -> None:

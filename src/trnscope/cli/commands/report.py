@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from trnscope.cli.options import Debug, Paths
+from trnscope.cli.options import Debug, Json, Paths
 
 
 def report(
@@ -22,6 +22,7 @@ def report(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace a file that exists.")
     ] = False,
+    as_json: Json = False,
     _debug: Debug = False,
 ) -> None:
     """Write what the Explorer shows into one file that opens in any browser.
@@ -35,6 +36,7 @@ def report(
       trnscope report runs/today --out today.html --redact
     """
     from trnscope.cli.inputs import open_profile
+    from trnscope.cli.output import print_json
     from trnscope.report.output_file import require_absent, whole_file
     from trnscope.server.report_file import report_html
 
@@ -42,4 +44,8 @@ def report(
     text = report_html(open_profile(paths), redact=redact)
     with whole_file(out, overwrite=overwrite) as part:
         part.write_text(text, "utf-8")
-    typer.echo(f"Report: {out} ({len(text.encode()) / 1e6:.1f} MB)")
+    size_bytes = len(text.encode())
+    if as_json:
+        print_json({"schema": 1, "path": str(out), "size_bytes": size_bytes})
+    else:
+        typer.echo(f"Report: {out} ({size_bytes / 1e6:.1f} MB)")
