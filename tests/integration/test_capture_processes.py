@@ -64,6 +64,8 @@ def train(rank, world_size):
         optimizer.zero_grad()
         model(torch.ones(2, 4)).mean().backward()
         optimizer.step()
+    # A model that still holds the group when the interpreter ends may abort in gloo's threads.
+    del model, optimizer
     dist.destroy_process_group()
 """
 
