@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import model
 import torch
 from model import LlamaConfig, rotate, rotation_of
 from torch import nn
@@ -22,24 +23,15 @@ class RMSNorm(nn.Module):
         return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.eps) * self.weight
 
 
-class Attention(nn.Module):
+class Attention(model.Attention):
     """Causal attention, from the formula in the paper."""
-
-    def __init__(self, config: LlamaConfig) -> None:
-        super().__init__()
-        self.config = config
-        kv_width = config.num_kv_heads * config.head_width
-        self.query = nn.Linear(config.width, config.width, bias=False)
-        self.key = nn.Linear(config.width, kv_width, bias=False)
-        self.value = nn.Linear(config.width, kv_width, bias=False)
-        self.out = nn.Linear(config.width, config.width, bias=False)
 
     def forward(self, x: torch.Tensor, rotation: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
         """(batch, tokens, width) to the same."""
         tokens = x.shape[1]
-        query = rotate(self._heads(self.query(x), self.config.num_heads), rotation)
-        key = rotate(self._heads(self.key(x), self.config.num_kv_heads), rotation)
-        value = self._heads(self.value(x), self.config.num_kv_heads)
+        query = rotate(self._heads(self.query(x)), rotation)
+        key = rotate(self._heads(self.key(x)), rotation)
+        value = self._heads(self.value(x))
         shared = self.config.num_heads // self.config.num_kv_heads
         key, value = (x.repeat_interleave(shared, dim=1) for x in (key, value))
         scores = query @ key.transpose(-2, -1) / math.sqrt(self.config.head_width)
@@ -47,19 +39,9 @@ class Attention(nn.Module):
         mixed = torch.softmax(scores + mask, dim=-1) @ value
         return self.out(mixed.transpose(1, 2).flatten(2))
 
-    def _heads(self, x: torch.Tensor, num_heads: int) -> torch.Tensor:
-        batch, tokens, _ = x.shape
-        return x.view(batch, tokens, num_heads, self.config.head_width).transpose(1, 2)
 
-
-class SwiGLU(nn.Module):
-    """The feed-forward part, with a gate."""
-
-    def __init__(self, config: LlamaConfig) -> None:
-        super().__init__()
-        self.gate = nn.Linear(config.width, config.hidden, bias=False)
-        self.up = nn.Linear(config.width, config.hidden, bias=False)
-        self.down = nn.Linear(config.hidden, config.width, bias=False)
+class SwiGLU(model.SwiGLU):
+    """The feed-forward part, with its activation written out."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """(batch, tokens, width) to the same."""

@@ -129,19 +129,16 @@ class StepContext:
         return found
 
     def holds(self, outer: U32, inner: U32) -> Bool:
-        """For each of ``outer``, which do not overlap on a thread, whether one of ``inner``
-        starts in it."""
+        """For each of ``outer``, nested or not, whether one of ``inner`` starts in it on its
+        thread."""
         slices = self.trace.slices
         found = np.zeros(outer.size, np.bool_)
         for thread in np.unique(slices.track[outer]).tolist():
             mine = np.flatnonzero(slices.track[outer] == thread)
-            mine = mine[np.argsort(slices.start_ns[outer[mine]], kind="stable")]
+            at = np.sort(slices.start_ns[inner[slices.track[inner] == thread]])
             start = slices.start_ns[outer[mine]]
-            at = slices.start_ns[inner[slices.track[inner] == thread]]
-            index = np.searchsorted(start, at, side="right") - 1
             end = start + slices.dur_ns[outer[mine]]
-            inside = (index >= 0) & (at < end[np.maximum(index, 0)])
-            found[mine[index[inside]]] = True
+            found[mine] = np.searchsorted(at, end) > np.searchsorted(at, start)
         return found
 
     def launches_of(self, work: U32) -> U32:
@@ -274,6 +271,10 @@ class StepContext:
         return [int(at) for at in ids[order]]
 
 
+ATEN = re.compile(r"^aten::")
+OPTIMIZER = re.compile(r"Optimizer\.(step|zero_grad)#")
+"""The ranges that torch puts around an optimizer's methods."""
+OPTIMIZER_STEP = re.compile(r"Optimizer\.step#")
 BACKWARD_NODES = re.compile(r"^autograd::engine::evaluate_function")
 """The op that autograd's engine puts around each node of the backward pass."""
 LOADER = re.compile(r"enumerate\(DataLoader\)#")

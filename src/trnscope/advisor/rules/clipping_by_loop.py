@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from trnscope.advisor.context import StepContext
+from trnscope.advisor.context import ATEN, BACKWARD_NODES, OPTIMIZER_STEP, StepContext
 from trnscope.advisor.finding import Confidence
 from trnscope.advisor.removal import DeviceCut, HostCut, Removal
 from trnscope.advisor.rule import Claim, Need, Rule
@@ -16,9 +16,6 @@ from trnscope.advisor.words import percent
 from trnscope.model.intervals import I64, Intervals
 from trnscope.store.tables import U32
 
-_NODES = re.compile(r"^autograd::engine::evaluate_function")
-_STEP = re.compile(r"Optimizer\.step#")
-_ATEN = re.compile(r"^aten::")
 _NORMS = re.compile(r"^aten::(norm|linalg_vector_norm|linalg_norm|frobenius_norm|clamp_)$")
 _SCALING = re.compile(r"^aten::(_foreach_)?(mul_?|div_?|clamp_)$")
 _OVER_A_LIST = re.compile(r"^aten::_foreach_")
@@ -78,7 +75,7 @@ class ClippingByLoopRule(Rule):
 
     def check(self, context: StepContext) -> Iterator[Claim]:
         """One claim over the stretches between backward and the optimizer."""
-        ops = context.outermost(context.on_main(context.ops(_ATEN)))
+        ops = context.outermost(context.on_main(context.ops(ATEN)))
         begin, end, norms = _stretches(context, np.intersect1d(ops, context.ops(_NORMS)))
         number = norms.size // context.window.num_steps
         if context.main is None or number < LEAST_PER_STEP:
@@ -127,11 +124,11 @@ def _stretches(context: StepContext, norms: U32) -> tuple[I64, I64, U32]:
     """From the first norm between a backward and the next optimizer's step to that step; the norms,
     each once though several optimizers follow."""
     slices = context.trace.slices
-    nodes = context.ops(_NODES)
+    nodes = context.ops(BACKWARD_NODES)
     backward_end = np.sort(slices.start_ns[nodes] + slices.dur_ns[nodes])
     begin, end, kept = [], [], [norms[:0]]
     at = slices.start_ns[norms]
-    steps = np.sort(slices.start_ns[context.on_main(context.ranges(_STEP))])
+    steps = np.sort(slices.start_ns[context.on_main(context.ranges(OPTIMIZER_STEP))])
     for before, step in pairwise([context.window.start_ns, *steps.tolist()]):
         place = int(np.searchsorted(backward_end, step)) - 1
         first = max(before, int(backward_end[place])) if place >= 0 else step

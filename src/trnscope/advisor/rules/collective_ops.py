@@ -16,7 +16,6 @@ from trnscope.store.tables import U32
 _REDUCTION = re.compile(r"all_?reduce|reduce_?scatter", re.IGNORECASE)
 _CALLS = re.compile(r"^c10d::|^record_param_comms$|^_c10d_functional::")
 _KERNEL_16_BIT = re.compile(r"bf16|f16f16|s16816gemm_f16|fp16|h884|BFloat16|::Half", re.IGNORECASE)
-BACKWARD = re.compile(r"^autograd::engine::evaluate_function")
 LEAST_ELEMENTS = 4096
 """Of a message that may hold gradients. What else a step averages over the ranks (its loss, counts,
 a norm, the statistics of a layer) is smaller, and 16 KB are start-up alone. Ours."""

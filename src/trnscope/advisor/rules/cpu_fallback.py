@@ -9,17 +9,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from trnscope.advisor.context import StepContext
+from trnscope.advisor.context import ATEN, StepContext
 from trnscope.advisor.finding import Confidence
 from trnscope.advisor.rule import Claim, Need, Rule
 from trnscope.advisor.words import percent
 from trnscope.model.kinds import SliceKind
-from trnscope.store.tables import U32, Bool
+from trnscope.store.tables import U32
 
 _COPY_OP = re.compile(r"^aten::(copy_|_to_copy|to|item|_local_scalar_dense|contiguous|clone|cpu)$")
 _READ = re.compile(r"d2h|DtoH|copyout|tensor_read", re.IGNORECASE)
 _WRITE = re.compile(r"h2d|HtoD|copyin|tensor_write", re.IGNORECASE)
-_ATEN = re.compile(r"^aten::")
 _ANY = re.compile("")
 LOW_SHARE, LIKELY_SHARE = 0.6, 0.9
 """What goes when the op has a program on the device: its dispatch, some 0.17 ms of the millisecond
@@ -102,28 +101,11 @@ def _fallen_back(context: StepContext) -> U32:
     ops = context.ops()
     names = context.names(ops)
     ops = ops[np.array([not _COPY_OP.search(name) for name in names], np.bool_)]
-    ops = ops[_holds_work(context, ops, _READ) & _holds_work(context, ops, _WRITE)]
+    ops = ops[context.holds(ops, context.calls(_READ)) & context.holds(ops, context.calls(_WRITE))]
     kernels = context.launches_of(context.device(SliceKind.KERNEL))
-    fallen = ops[~_holds_any(context, ops, kernels)]
-    called = context.outermost(context.ops(_ATEN))
+    fallen = ops[~context.holds(ops, kernels)]
+    called = context.outermost(context.ops(ATEN))
     return called[context.holds(called, fallen)]
-
-
-def _holds_work(context: StepContext, ops: U32, pattern: re.Pattern[str]) -> Bool:
-    return _holds_any(context, ops, context.calls(pattern))
-
-
-def _holds_any(context: StepContext, ops: U32, inner: U32) -> Bool:
-    """For each of some ops, nested or not, whether one of ``inner`` starts in it."""
-    slices = context.trace.slices
-    found = np.zeros(ops.size, np.bool_)
-    for thread in np.unique(slices.track[ops]).tolist():
-        mine = np.flatnonzero(slices.track[ops] == thread)
-        at = np.sort(slices.start_ns[inner[slices.track[inner] == thread]])
-        start = slices.start_ns[ops[mine]]
-        end = start + slices.dur_ns[ops[mine]]
-        found[mine] = np.searchsorted(at, end) > np.searchsorted(at, start)
-    return found
 
 
 def _words(names: list[str]) -> str:

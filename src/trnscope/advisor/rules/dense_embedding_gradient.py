@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from trnscope.advisor.context import StepContext
+from trnscope.advisor.context import ATEN, OPTIMIZER, StepContext
 from trnscope.advisor.finding import Confidence
 from trnscope.advisor.rule import Claim, Need, Rule
 from trnscope.advisor.rules.shapes import Dims, input_shapes, num_elements
@@ -17,8 +17,6 @@ from trnscope.store.tables import U32
 _LOOKUP = re.compile(r"^aten::(embedding|_embedding_bag|embedding_bag)$")
 _DENSE = re.compile(r"^aten::(embedding_dense_backward|_embedding_bag_dense_backward)$")
 _PRODUCT = re.compile(r"^aten::linear$")
-_STEP = re.compile(r"Optimizer\.(step|zero_grad)#")
-_ATEN = re.compile(r"^aten::")
 LEAST_RATIO = 10
 """Rows of the table for each one that a step looks up. With fewer, a dense gradient costs little
 more. Ours."""
@@ -125,8 +123,8 @@ def _of_optimizer(
     context: StepContext, tables: set[Dims]
 ) -> tuple[U32, np.ndarray[tuple[int], np.dtype[np.float64]]]:
     """Ops of the optimizer that work on such tables, and the share of each that does."""
-    ops = context.outermost(context.ops(_ATEN))
-    ops = ops[context.lies_in(ops, context.ranges(_STEP))]
+    ops = context.outermost(context.ops(ATEN))
+    ops = ops[context.lies_in(ops, context.ranges(OPTIMIZER))]
     shares = []
     for shapes in input_shapes(context, ops):
         sizes = [(num_elements(shape), shape in tables) for shape in shapes or () if shape]

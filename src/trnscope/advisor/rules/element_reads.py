@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from trnscope.advisor.context import StepContext
+from trnscope.advisor.context import OPTIMIZER_STEP, StepContext
 from trnscope.advisor.finding import Confidence
 from trnscope.advisor.removal import HostCut, Removal
 from trnscope.advisor.rule import Claim, Need, Rule
@@ -18,8 +18,6 @@ from trnscope.model.intervals import Intervals
 from trnscope.store.tables import U32
 
 _READS = re.compile(r"^aten::(item|is_nonzero)$")
-_OPTIMIZER = re.compile(r"Optimizer\.step#")
-"""Which reads the number of its step for each parameter, if it works on them one by one (OP02)."""
 LEAST_PER_STEP = 50
 """Fewer are not worth an edit by themselves; a wait for the device is HO01's. Ours."""
 NEAR_NS = 300_000
@@ -77,7 +75,9 @@ class ElementReadsRule(Rule):
     def check(self, context: StepContext) -> Iterator[Claim]:
         """One claim over all loops of reads."""
         reads = context.outermost(context.on_main(context.ops(_READS)))
-        outside = np.concatenate((context.loading, context.ranges(_OPTIMIZER))).astype(np.uint32)
+        outside = np.concatenate((context.loading, context.ranges(OPTIMIZER_STEP))).astype(
+            np.uint32
+        )
         reads = reads[~context.lies_in(reads, outside)]
         number = reads.size // context.window.num_steps
         if context.main is None or number < LEAST_PER_STEP:

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from trnscope.advisor.context import StepContext
+from trnscope.advisor.context import BACKWARD_NODES, StepContext
 from trnscope.advisor.finding import Confidence
 from trnscope.advisor.removal import DeviceCut, Removal
 from trnscope.advisor.rule import Claim, Need, Rule
-from trnscope.advisor.rules.collective_ops import BACKWARD, large_reductions, step_of
+from trnscope.advisor.rules.collective_ops import large_reductions, step_of
 from trnscope.advisor.words import percent
 from trnscope.store.tables import U32, Bool
 
@@ -68,7 +68,7 @@ class LateReductionRule(Rule):
     def check(self, context: StepContext) -> Iterator[Claim]:
         """One claim over the reductions, if nearly all of them come after backward."""
         found = large_reductions(context)
-        backward = context.ops(BACKWARD)
+        backward = context.ops(BACKWARD_NODES)
         if found.slices.size == 0 or backward.size == 0:
             return
         late = found.slices[_is_late(context, backward)]

@@ -8,19 +8,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from trnscope.advisor.context import StepContext
+from trnscope.advisor.context import ATEN, OPTIMIZER, StepContext
 from trnscope.advisor.finding import Confidence
 from trnscope.advisor.removal import DeviceCut, Removal
 from trnscope.advisor.rule import Claim, Need, Rule
 from trnscope.advisor.words import percent
 from trnscope.model.kinds import SliceKind
 
-_ATEN = re.compile(r"^aten::")
 _CONTIGUOUS = re.compile(r"^aten::contiguous$")
 _CLONE = re.compile(r"^aten::clone$")
 _COPY = re.compile(r"^aten::copy_$")
 _KERNELS = re.compile(r"nchwToNhwc|nhwcToNchw|nhwcToFoldedNhwc|[Tt]ranspose(?!d)|permute", re.ASCII)
-_OPTIMIZER = re.compile(r"Optimizer\.(step|zero_grad)#")
 LOW_SHARE, LIKELY_SHARE = 0.4, 0.8
 """Some copies stay, whatever the layout: assumptions of ours; high is all of them."""
 
@@ -70,11 +68,11 @@ class LayoutCopiesRule(Rule):
     def check(self, context: StepContext) -> Iterator[Claim]:
         """One claim over copying ops and converting kernels."""
         clones = context.ops(_CLONE)
-        deliberate = context.outermost(context.ops(_ATEN))
+        deliberate = context.outermost(context.ops(ATEN))
         clones = np.setdiff1d(clones, deliberate)
         ops = np.union1d(context.ops(_CONTIGUOUS), clones).astype(np.uint32)
         ops = context.outermost(ops)
-        outside = np.concatenate((context.ranges(_OPTIMIZER), context.loading)).astype(np.uint32)
+        outside = np.concatenate((context.ranges(OPTIMIZER), context.loading)).astype(np.uint32)
         ops = ops[~context.lies_in(ops, outside)]
         copies = context.ops(_COPY)
         holding = context.outermost(copies[context.lies_in(copies, ops)])

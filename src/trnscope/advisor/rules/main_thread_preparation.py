@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from trnscope.advisor.context import StepContext
+from trnscope.advisor.context import OPTIMIZER, StepContext
 from trnscope.advisor.finding import Confidence
 from trnscope.advisor.removal import HostCut, Removal
 from trnscope.advisor.rule import Claim, Need, Rule
@@ -18,7 +18,6 @@ from trnscope.model.kinds import SliceKind
 from trnscope.store.tables import U32
 
 _MODEL = re.compile(r"^nn\.Module: ")
-_OPTIMIZER = re.compile(r"Optimizer\.(step|zero_grad)#")
 _COPYING = re.compile(r"^aten::(to|_to_copy|copy_)$")
 _FROM_HOST = re.compile(r"HtoD|h2d|copyin|host.?to.?device", re.IGNORECASE)
 LOW_SHARE = 0.5
@@ -118,7 +117,7 @@ def _preparation(context: StepContext) -> Intervals:
     begin, end = begin[known], models[place[known]]
     in_time = end <= next_request[known]
     time = Intervals.union_of(begin[in_time], end[in_time])
-    for busy in context.time_by_thread(context.ranges(_OPTIMIZER)).values():
+    for busy in context.time_by_thread(context.ranges(OPTIMIZER)).values():
         time = time.subtract(busy)
     return time
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import numpy as np
 
-from trnscope.advisor.context import StepContext
+from trnscope.advisor.context import ATEN, StepContext
 from trnscope.advisor.finding import Confidence
 from trnscope.advisor.removal import DeviceCut, HostCut, Removal
 from trnscope.advisor.rule import Claim, Need, Rule
@@ -16,7 +15,6 @@ from trnscope.model.intervals import Intervals
 from trnscope.model.kinds import SliceKind
 from trnscope.store.tables import U32
 
-_ATEN = re.compile(r"^aten::")
 TINY_OP_NS = 20_000
 """A host op shorter than this is mostly dispatch, which takes 2 to 10 µs, more under a profiler."""
 TINY_KERNEL_NS = 10_000
@@ -81,7 +79,7 @@ class ManyTinyOpsRule(Rule):
         kernels = context.device(SliceKind.KERNEL)
         ids = _tiny(context, kernels, TINY_KERNEL_NS)
         if kernels.size == 0:
-            ids = _tiny(context, context.outermost(context.ops(_ATEN)), TINY_OP_NS)
+            ids = _tiny(context, context.outermost(context.ops(ATEN)), TINY_OP_NS)
         number = ids.size // context.window.num_steps
         if number < LEAST_PER_STEP:
             return

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trnscope.advisor.context import StepContext, once_per_context
+from trnscope.advisor.context import ATEN, OPTIMIZER, StepContext, once_per_context
 from trnscope.store.tables import U32
 
-_ATEN = re.compile(r"^aten::")
 _NOT_FORWARD = re.compile(r"autograd::engine|Backward\d*$|^CompiledFunction|^Torch-Compiled")
-_OPTIMIZER = re.compile(r"Optimizer\.(step|zero_grad)#")
 _NO_WORK = frozenset(
     "aten::" + name
     for name in (
@@ -61,9 +59,9 @@ def forward_ops(context: StepContext) -> OpSequence:
 @once_per_context
 def all_forward_ops(context: StepContext) -> OpSequence:
     """The same, with the ops that move no data."""
-    ids = context.outermost(context.ops(_ATEN))
+    ids = context.outermost(context.ops(ATEN))
     outside = np.concatenate(
-        (context.ops(_NOT_FORWARD), context.ranges(_OPTIMIZER), context.loading)
+        (context.ops(_NOT_FORWARD), context.ranges(OPTIMIZER), context.loading)
     ).astype(np.uint32)
     ids = ids[~context.lies_in(ids, outside)]
     track, start = context.trace.slices.track[ids], context.trace.slices.start_ns[ids]

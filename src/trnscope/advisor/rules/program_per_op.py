@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from trnscope.advisor.context import StepContext
+from trnscope.advisor.context import ATEN, OPTIMIZER, StepContext
 from trnscope.advisor.finding import Confidence
 from trnscope.advisor.removal import DeviceCut, Removal
 from trnscope.advisor.rule import Claim, Need, Rule
@@ -18,8 +18,6 @@ from trnscope.advisor.words import percent
 from trnscope.store.tables import U32
 
 _COMPILED = re.compile(r"^Torch-Compiled Region|^CompiledFunction")
-_ATEN = re.compile(r"^aten::")
-_OPTIMIZER = re.compile(r"Optimizer\.(step|zero_grad)#")
 LEAST_PER_STEP = 8
 """Programs of one op each; fewer cost less than two milliseconds, and some are always there (the
 loss, copies of the batch). Ours."""
@@ -85,7 +83,7 @@ class ProgramPerOpRule(Rule):
             return
         is_compiled = context.ops(_COMPILED).size > 0
         ops = _eager_ops(context)
-        in_optimizer = context.lies_in(ops, context.ranges(_OPTIMIZER))
+        in_optimizer = context.lies_in(ops, context.ranges(OPTIMIZER))
         if _number(context, ops[~in_optimizer]) >= LEAST_PER_STEP:
             ops = ops[~in_optimizer]
         number = _number(context, ops)
@@ -130,7 +128,7 @@ def _number(context: StepContext, ops: U32) -> float:
 
 def _eager_ops(context: StepContext) -> U32:
     """The outermost ops outside of compiled code."""
-    ops = context.outermost(context.ops(_ATEN))
+    ops = context.outermost(context.ops(ATEN))
     ops = ops[~context.lies_in(ops, context.ops(_COMPILED))]
     return np.sort(ops)
 

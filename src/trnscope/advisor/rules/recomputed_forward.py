@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from trnscope.advisor.context import StepContext
+from trnscope.advisor.context import ATEN, BACKWARD_NODES, StepContext
 from trnscope.advisor.finding import Confidence
 from trnscope.advisor.rule import Claim, Need, Rule
 from trnscope.advisor.rules.memory_room import used_share
@@ -16,10 +16,8 @@ from trnscope.advisor.words import percent
 from trnscope.model.intervals import Intervals
 from trnscope.store.tables import U32, Bool
 
-_BACKWARD = re.compile(r"^autograd::engine::evaluate_function")
 _CHECKPOINT = re.compile(r"^autograd::engine::evaluate_function: CheckpointFunctionBackward$")
 """The node of a checkpoint with ``use_reentrant=True``; one without has no node of its own."""
-_ATEN = re.compile(r"^aten::")
 _FORWARD = re.compile(
     r"^aten::(linear|conv[123]d|layer_norm|rms_norm|batch_norm|group_norm|embedding|softmax"
     r"|scaled_dot_product_attention|gelu|silu|relu|dropout)$"
@@ -110,7 +108,7 @@ def _recomputed(context: StepContext) -> U32:
     """Outermost ops between the first and the last op of the forward pass in a part of backward."""
     slices = context.trace.slices
     ops = context.outermost(context.ops(_FORWARD))
-    in_backward = context.lies_in(ops, context.ops(_BACKWARD))
+    in_backward = context.lies_in(ops, context.ops(BACKWARD_NODES))
     again = ops[in_backward]
     in_checkpoint = context.lies_in(again, context.ops(_CHECKPOINT))
     repeated = _repeated(context, again[~in_checkpoint], ops[~in_backward])
@@ -156,7 +154,7 @@ def _letters(context: StepContext, ids: U32, known: dict[object, str]) -> list[s
 def _within(context: StepContext, time: Intervals, tracks: U32) -> U32:
     """Ops of some threads that lie in some stretches, without the nodes of backward."""
     slices = context.trace.slices
-    ops = context.ops(_ATEN)
+    ops = context.ops(ATEN)
     start, dur = slices.start_ns[ops], slices.dur_ns[ops]
     covered = time.covered_within(start, start + dur)
     inside: Bool = (covered == dur) & (dur > 0) & np.isin(slices.track[ops], tracks)

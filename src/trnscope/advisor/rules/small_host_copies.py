@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from trnscope.advisor.context import StepContext
+from trnscope.advisor.context import ATEN, StepContext
 from trnscope.advisor.finding import Confidence
 from trnscope.advisor.rule import Claim, Need, Rule
 from trnscope.advisor.words import percent
@@ -16,7 +16,6 @@ from trnscope.model.kinds import SliceKind
 from trnscope.store.tables import U32
 
 _TO_DEVICE = re.compile(r"HtoD|Host.?To.?Device", re.IGNORECASE)
-_ATEN = re.compile(r"^aten::")
 LEAST_PER_STEP = 32
 """Copies; TraceLens flags more than ten, of which a batch of a few tensors needs some. Ours."""
 SMALL_BYTES = 64 * 1024
@@ -78,7 +77,7 @@ class SmallHostCopiesRule(Rule):
         if number < LEAST_PER_STEP:
             return
         calls = context.launches_of(copies)
-        ops = context.outermost(context.ops(_ATEN))
+        ops = context.outermost(context.ops(ATEN))
         ops = ops[context.holds(ops, calls)]
         outer = np.concatenate((ops, calls[~context.lies_in(calls, ops)])).astype(np.uint32)
         everything = replace(context.removal_of(outer), waits=calls)

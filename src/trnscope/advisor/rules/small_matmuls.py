@@ -8,13 +8,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from trnscope.advisor.context import StepContext
+from trnscope.advisor.context import ATEN, StepContext
 from trnscope.advisor.finding import Confidence
 from trnscope.advisor.rule import Claim, Need, Rule
 from trnscope.advisor.words import percent
 from trnscope.store.tables import U32
 
-_ATEN = re.compile(r"^aten::")
 _PRODUCTS = re.compile(r"^aten::(mm|addmm|bmm|baddbmm|mv|addmv)$")
 SMALL_FLOP = 2_000_000
 """Floating point operations of one product: a core of today does this many in some 50 µs, a GPU in
@@ -86,7 +85,7 @@ class SmallMatmulsRule(Rule):
 
 def _whole_ops(context: StepContext, ids: U32) -> U32:
     """With the ops that were called for them: ``linear``, which transposes first."""
-    outer = context.outermost(context.ops(_ATEN))
+    outer = context.outermost(context.ops(ATEN))
     return np.union1d(ids, outer[context.holds(outer, ids)]).astype(np.uint32)
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from trnscope.advisor.context import StepContext
+from trnscope.advisor.context import ATEN, StepContext
 from trnscope.advisor.finding import Confidence
 from trnscope.advisor.rule import Claim, Need, Rule
 
-_ATEN = re.compile(r"^aten::")
 LEAST_RATIO = 1.5
 """Threads per processor; a little more than one does no harm. Ours."""
 LOW_SHARE, LIKELY_SHARE, HIGH_SHARE = 0.1, 0.3, 0.5
@@ -66,7 +64,7 @@ class ThreadOversubscriptionRule(Rule):
         if record is None or not record.num_cpus or not record.num_threads:
             return
         threads = record.num_threads * (record.world_size or 1)
-        ids = context.outermost(context.on_main(context.ops(_ATEN)))
+        ids = context.outermost(context.on_main(context.ops(ATEN)))
         if threads < LEAST_RATIO * record.num_cpus or context.busy_ns or ids.size == 0:
             return
         everything = context.host_removal(ids)

@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from trnscope.advisor.context import StepContext
+from trnscope.advisor.context import ATEN, OPTIMIZER_STEP, StepContext
 from trnscope.advisor.finding import Confidence
 from trnscope.advisor.rule import Claim, Need, Rule
 from trnscope.advisor.words import percent
 
-_STEP = re.compile(r"Optimizer\.step#")
-_ATEN = re.compile(r"^aten::")
 _MANY_AT_ONCE = re.compile(r"^aten::_?(foreach|fused)_|multi_tensor|CompiledFx")
 LEAST_OPS = 100
 """Ops per optimizer step: ten parameters at ten ops each. Fewer are not worth fusing. Ours."""
@@ -66,10 +64,10 @@ class UnfusedOptimizerRule(Rule):
 
     def check(self, context: StepContext) -> Iterator[Claim]:
         """One claim over the optimizer's steps."""
-        steps = context.outermost(context.ranges(_STEP))
+        steps = context.outermost(context.ranges(OPTIMIZER_STEP))
         if steps.size == 0:
             return
-        ops = context.outermost(context.ops(_ATEN))
+        ops = context.outermost(context.ops(ATEN))
         ops = ops[context.lies_in(ops, steps)]
         if ops.size < LEAST_OPS * steps.size or any(map(_MANY_AT_ONCE.search, context.names(ops))):
             return

@@ -7,16 +7,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from trnscope.advisor.context import StepContext
+from trnscope.advisor.context import ATEN, BACKWARD_NODES, OPTIMIZER_STEP, StepContext
 from trnscope.advisor.finding import Confidence
 from trnscope.advisor.rule import Claim, Need, Rule
 from trnscope.store.tables import U32
 
-_ATEN = re.compile(r"^aten::")
 _ZEROING = re.compile(r"^aten::(zero_|_foreach_zero_|fill_)$")
 _RESET = re.compile(r"Optimizer\.zero_grad#")
-_ELSEWHERE = re.compile(r"Optimizer\.step#")
-_NODES = re.compile(r"^autograd::engine::evaluate_function")
 _ACCUMULATE = re.compile(r"AccumulateGrad$")
 _ADD = re.compile(r"^aten::add_$")
 LEAST_PER_STEP = 8
@@ -97,10 +94,10 @@ class ZeroedGradientsRule(Rule):
 
 def _fillings(context: StepContext) -> tuple[U32, int]:
     """Ops of the main thread that fill gradients with zeros, and the tensors they fill."""
-    ops = context.outermost(context.on_main(context.ops(_ATEN)))
+    ops = context.outermost(context.on_main(context.ops(ATEN)))
     ops = np.intersect1d(ops, context.ops(_ZEROING)).astype(np.uint32)
     outside = np.concatenate(
-        (context.ranges(_ELSEWHERE), context.ops(_NODES), context.loading)
+        (context.ranges(OPTIMIZER_STEP), context.ops(BACKWARD_NODES), context.loading)
     ).astype(np.uint32)
     ops = ops[~context.lies_in(ops, outside)]
     by_optimizer = ops[context.lies_in(ops, context.ranges(_RESET))]
