@@ -19,6 +19,7 @@ from tests.integration.capture_helpers import (
     start,
     steps,
 )
+from tests.integration.free_port import free_port
 from trnscope.capture.record import CaptureRecord
 
 pytest.importorskip("torch")
@@ -49,13 +50,13 @@ if __name__ == "__main__":
     main(sys.argv[1])
 """
 
-RANKS = """
+_RANKS = """
 import os, sys, torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
 def train(rank, world_size):
     os.environ["MASTER_ADDR"] = "127.0.0.1"
-    os.environ.setdefault("MASTER_PORT", "29511")
+    os.environ.setdefault("MASTER_PORT", "FREE_PORT")
     torch.manual_seed(0)
     dist.init_process_group("gloo", rank=rank, world_size=world_size)
     model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 1))
@@ -68,6 +69,11 @@ def train(rank, world_size):
     del model, optimizer
     dist.destroy_process_group()
 """
+
+
+def ranks_program() -> str:
+    """A program's ``train``, whose ranks meet on a port of their own."""
+    return _RANKS.replace("FREE_PORT", str(free_port()))
 
 
 @pytest.mark.slow
@@ -87,7 +93,7 @@ def test_workers_of_a_loader_record_nothing(tmp_path: Path, context: str) -> Non
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["spawn", "fork"])
 def test_each_started_rank_writes_its_own_trace(tmp_path: Path, method: str) -> None:
-    code = f"""{RANKS}
+    code = f"""{ranks_program()}
 if __name__ == "__main__":
     mp.start_processes(train, args=(2,), nprocs=2, start_method="{method}")
     print("done")
@@ -107,7 +113,7 @@ if __name__ == "__main__":
 
 @pytest.mark.slow
 def test_ranks_forked_while_the_parent_is_prepared_record_too(tmp_path: Path) -> None:
-    code = f"""{RANKS}
+    code = f"""{ranks_program()}
 if __name__ == "__main__":
     model = torch.nn.Linear(4, 1)
     for _ in range(2): model(torch.ones(2, 4))
@@ -126,7 +132,9 @@ def test_torchrun_and_its_ranks(tmp_path: Path) -> None:
     torchrun = shutil.which("torchrun", path=str(Path(sys.executable).parent))
     if torchrun is None:
         pytest.skip("no torchrun beside this interpreter")
-    (tmp_path / "train.py").write_text(f"{RANKS}\ntrain(int(os.environ['RANK']), 2)\nsys.exit(0)\n")
+    (tmp_path / "train.py").write_text(
+        f"{ranks_program()}\ntrain(int(os.environ['RANK']), 2)\nsys.exit(0)\n"
+    )
     runner = start(
         tmp_path, torchrun, "--standalone", "--nproc-per-node=2", "train.py", steps=2, warmup=3
     )

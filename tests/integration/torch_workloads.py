@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -19,6 +18,8 @@ from torch import nn
 from torch.autograd.profiler_util import EventList
 from torch.profiler import ProfilerActivity, profile, record_function, schedule
 from torch.utils.data import DataLoader, Dataset
+
+from tests.integration.free_port import free_port
 
 
 @dataclass(frozen=True)
@@ -310,12 +311,6 @@ def python_exporter(folder: Path) -> list[Recording]:
     return out
 
 
-def _free_port() -> int:
-    with socket.socket() as server:
-        server.bind(("127.0.0.1", 0))
-        return int(server.getsockname()[1])
-
-
 def _gloo_rank(rank: int, world_size: int, port: int, folder: str) -> None:
     dist.init_process_group(
         "gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=world_size
@@ -344,7 +339,7 @@ def _gloo_rank(rank: int, world_size: int, port: int, folder: str) -> None:
 
 def two_gloo_ranks(folder: Path) -> list[Recording]:
     """Two data-parallel ranks in two processes, with collectives in flight."""
-    mp.spawn(_gloo_rank, args=(2, _free_port(), str(folder)), nprocs=2, join=True)
+    mp.spawn(_gloo_rank, args=(2, free_port(), str(folder)), nprocs=2, join=True)
     return [Recording.load(folder / f"rank{rank}" / "run0.json") for rank in range(2)]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -12,6 +11,7 @@ import torch.distributed as dist
 import torch.multiprocessing as mp
 from torch import nn
 
+from tests.integration.free_port import free_port
 from trnscope.sim.cost import CostModel
 from trnscope.sim.signature import CollectiveSpec
 
@@ -25,12 +25,6 @@ class Job:
     device: str
     mode: str
     port: int
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 def start_rank(rank: int, job: Job) -> None:
